@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from opera.programs.program import Instance, Program, with_params
 from opera.programs.values import NO_DEFAULT, Value
+from opera.triage.conditions.forms import TENSORS, shaped
 from opera.triage.conditions.labels import Labelled
-from opera.triage.conditions.near import TENSORS, shaped
 from opera.triage.conditions.peculiar import changed
 from opera.triage.shrink import smaller
 from opera.triage.shrink.smaller import Defaults, Leaf

@@ -38,12 +38,14 @@ from opera.triage.conditions import (
     usual,
     varied,
 )
+from opera.triage.conditions.arguments import is_flag
 from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.further import OTHERS, Tried, evenly, further, in_turn
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.learner import BASES, Learner, Outputs, Told, given_inputs
 from opera.triage.conditions.lengths import OF_LENGTH_0
-from opera.triage.conditions.near import alone, is_flag, tensor
+from opera.triage.conditions.near import alone
 from opera.triage.conditions.ordinary import comparable, given_names
 from opera.triage.conditions.ranks import ALL
 from opera.triage.conditions.stated import NOT_BELOW

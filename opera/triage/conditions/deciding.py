@@ -32,7 +32,7 @@ from opera.programs.verdicts import (
     Outcome,
 )
 from opera.triage.conditions import dtypes, peculiar, returned, varied
-from opera.triage.conditions.near import WRITTEN
+from opera.triage.conditions.arguments import WRITTEN
 from opera.triage.conditions.peculiar import changed
 from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT, RETURNED, UNNAMED
 from opera.triage.shrink import simpler, smaller

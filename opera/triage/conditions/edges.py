@@ -14,8 +14,8 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.labels import Labelled
-from opera.triage.conditions.near import tensor
 from opera.triage.conditions.stated import Feature
 from opera.triage.conditions.varied import EXACT, FRACTIONS, WHOLE, filled
 from opera.triage.shrink import simpler, smaller

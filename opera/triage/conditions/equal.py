@@ -15,7 +15,7 @@ import numpy as np
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.triage.conditions import peculiar
-from opera.triage.conditions.near import tensor
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import Feature, data, value_of
 from opera.triage.sentence import EQUAL
 from opera.triage.shrink import simpler, smaller

@@ -15,6 +15,8 @@ from typing import Any
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding, equal, kinds, listing, literals, peculiar, ranks, scalars, sizes
+from opera.triage.conditions.arguments import is_flag, unstated
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.lengths import (
     channel_axes,
     compared,
@@ -24,7 +26,6 @@ from opera.triage.conditions.lengths import (
     outgrown,
     sized,
 )
-from opera.triage.conditions.near import is_flag, tensor, unstated
 from opera.triage.conditions.ordinary import differing
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
 from opera.triage.conditions.stated import NOT_BELOW, Feature, data, left_out, shape_of, value_of

@@ -10,7 +10,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.dtypes import PROMOTED
-from opera.triage.conditions.near import tensor
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import Feature
 from opera.triage.shrink import smaller
 

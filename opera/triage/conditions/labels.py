@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 from opera.programs.program import Program
 from opera.triage.conditions import dtypes, usual
-from opera.triage.conditions.near import alone, counted, near, plain
+from opera.triage.conditions.forms import counted, plain
+from opera.triage.conditions.near import alone, near
 from opera.triage.conditions.ordinary import between, comparable
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
@@ -46,7 +47,7 @@ def labelled(
 ) -> list[Labelled]:
     """Return near programs with their labels, what was `seen` before first, as many as there is time to ask about.
 
-    Ordinary ones (`near.plain`) come first, and are appended to `ordinary` with what was said of them; then all dtypes. Rows of
+    Ordinary ones (forms.plain) come first, and are appended to `ordinary` with what was said of them; then all dtypes. Rows of
     programs are asked in turn, those of which nothing is said again and again when the others have ended: of a layer whose
     parameters state sizes no other size is valid. Passing tests of another version of the operator lie on no row's other
     side, but programs between them and this one do.

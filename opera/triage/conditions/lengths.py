@@ -9,7 +9,7 @@ from functools import partial
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import Value
-from opera.triage.conditions.near import tensor
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import Feature, Lengths, data, shape_of, value_of
 from opera.triage.shrink import smaller
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.triage.conditions import peculiar
-from opera.triage.conditions.near import tensor
+from opera.triage.conditions.forms import tensor
 from opera.triage.shrink import simpler, smaller
 
 Told: TypeAlias = tuple[str, Callable[[Program], bool]]

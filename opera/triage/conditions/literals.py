@@ -14,7 +14,8 @@ import numpy as np
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor
 from opera.triage.conditions import dtypes
-from opera.triage.conditions.near import tensor, with_input
+from opera.triage.conditions.arguments import with_input
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import Feature
 from opera.triage.shrink import smaller
 

@@ -5,50 +5,33 @@ Whether they mean anything is asked of their library, as of any candidate (opera
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from opera import libraries
-from opera.libraries import Typing
-from opera.programs.program import Instance, Operand, Program, with_params
-from opera.programs.values import NO_DEFAULT, RandomTensor, Tensor, Value
-from opera.triage.conditions import dtypes
-from opera.triage.conditions.peculiar import changed
+from opera.programs.program import Instance, Program
+from opera.programs.values import Tensor
+from opera.triage.conditions import arguments, dtypes, forms
 from opera.triage.shrink import shapes, simpler, smaller
 from opera.triage.shrink.smaller import Defaults, Leaf
 
-WRITTEN = "out"
-"""Parameter of NumPy and PyTorch that says where a result is written: no operand, and nothing of the mathematics."""
-TENSORS = 3
-"""Inputs of which each axis is changed."""
-PLAIN = (2, 3, 4, 4)
-"""Lengths that nobody thinks of as special: a batch of 2, 3 channels, a square picture."""
 CONVERTS = re.compile(
     r"cast|convert|quantize|(?:\.|^)(?:to|type|type_as|astype|bfloat16|half|float|double|int|short|char)$", re.I
 )
 """Operators that make numbers of one dtype those of another."""
+
+
 MAGNITUDES = (1.0, 500.0, -500.0, 1e6, np.nan, np.inf, -np.inf, 1e-40, 1e300)
 """Numbers within and out of the ranges of dtypes, of which other dtypes' are."""
-FLAG = re.compile(r"mode|keep|causal|noop|largest|sorted|saturate|outside|antialias|include|training|reverse")
-"""Names of truth values that are written as 0 and 1."""
-OTHER_DTYPES = ("float32", "int32")
-"""Dtypes that a parameter names, or inputs have while it names theirs."""
+
+
 LARGE = 300.0
 """Numbers that are larger may be out of a range."""
-
-
-def counted(program: Program) -> Program:
-    """Return a program with 1, 2, 3, ... in the floats of its first tensor, and of all of that rank: scales are no data."""
-    rank = len(next((x.shape for x in smaller.leaves(program)), ()))
-    return smaller.mapped(program, lambda leaf: _counted(leaf) if len(leaf.shape) == rank else leaf)
 
 
 def alone(program: Program) -> Program | None:
@@ -65,104 +48,27 @@ def alone(program: Program) -> Program | None:
     return msgspec.structs.replace(program, outputs=tuple(filter(None, names))[:1])
 
 
-def plain(program: Program) -> list[Program]:
-    """Return programs as anybody writes them first: of one to three axes, or as many as there are, 2, 3, 4 long, or 3."""
-    found = smaller.leaves(program)
-    rank = len(found[0].shape) if found else 0
-    own = [PLAIN[:rank], (3,) * rank] if 0 < rank <= len(PLAIN) else []
-
-    def change(leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
-        data = len(leaf.shape) == rank and (leaf is found[0] or not smaller.states(leaf))
-        return shaped(leaf, shape) if data else leaf
-
-    shapes_of = dict.fromkeys((*own, (3,), PLAIN[:2], (3, 3), PLAIN[:3])) if found else ()
-    made = (changed(partial(change, shape=x), program) for x in shapes_of)
-    return [x for x in made if x is not None and x.id != program.id]
-
-
 def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]:
     """Return several rows of programs near one, valid and invalid ones, the most telling of each first."""
-    ordinary = next((x for x in _ordinary(program) if x is not None), program)
-    parameters = chain(_parameters(program, defaults), _parameters(ordinary, defaults))
+    ordinary = next((x for x in forms.ordinary(program) if x is not None), program)
+    parameters = chain(arguments.parameters(program, defaults), arguments.parameters(ordinary, defaults))
     lower = (smaller.applied(step, program) for step in shapes.ranks(program, defaults))
-    ranks = chain(_with_entries(program), lower, _ranks(program))
-    rows = [_ordinary(program), _dtypes(program), ranks, chain(_magnitudes(program), _signs(program)), parameters]
+    ranks = chain(arguments.with_entries(program), lower, forms.ranks(program))
+    rows = [forms.ordinary(program), _dtypes(program), ranks, chain(_magnitudes(program), _signs(program)), parameters]
     if isinstance(program, Instance) and isinstance(ordinary, Instance):
         known = defaults.get(program.operator, {})
-        rows += [_simplest(program, known), _given(program, known), _unset(program, known), _multiples(program)]
-        rows += [chain(_axes(ordinary, known), _axes(program, known))]
-        numbers = [y for x in (ordinary, program) for y in (*as_number(x), *as_tensor(x, known))]
-        others = [*_unlike(program), *numbers, *_strings(program)]
-        typed = list(_typed(program, known))
+        rows += [
+            arguments.simplest(program, known),
+            arguments.given(program, known),
+            arguments.unset(program, known),
+            arguments.multiples(program),
+        ]
+        rows += [chain(arguments.axes(ordinary, known), arguments.axes(program, known))]
+        numbers = [y for x in (ordinary, program) for y in (*arguments.as_number(x), *arguments.as_tensor(x, known))]
+        others = [*arguments.unlike(program), *numbers, *arguments.strings(program)]
+        typed = list(arguments.typed(program, known))
         rows += [iter(x) for x in (others, typed) if x]
-    return [*rows, chain(_stated(program), _each_counted(program)), _sizes(program)]
-
-
-def _each_counted(program: Program) -> Iterator[Program | None]:
-    for place in range(len(smaller.leaves(program))):
-        yield smaller.applied(smaller.at(place, _counted), program)
-
-
-def _axes(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield programs of one rank more or less, and of this one, of which a parameter names an axis; others may have only the
-    axes from there on, or one more or less as well."""
-    held = {x: y for x, y in known.items() if type(y) is int} | program.params
-    names = [x for x, y in held.items() if smaller.is_axes(x) and type(y) is int]
-    found = smaller.leaves(program)
-    own = found[0].shape if names and found else ()
-    for shape in ((2, *own), own, own[1:]) if own else ():
-        for axis, others in itertools.product(range(len(shape)), ("all", "on", "so")):
-
-            def change(leaf: Leaf, axis: int = axis, others: str = others, shape: tuple[int, ...] = shape) -> Leaf:
-                if leaf is found[0]:
-                    return shaped(leaf, shape)
-                if smaller.states(leaf):
-                    return leaf
-                alike = {len(own) + 1: (2, *leaf.shape), len(own): leaf.shape, len(own) - 1: leaf.shape[1:]}
-                return shaped(leaf, shape if others == "all" else shape[axis:] if others == "on" else alike[len(shape)])
-
-            made = changed(change, program)
-            if isinstance(made, Instance) and (len(found) > 1 or others == "all"):
-                yield smaller.with_param(made, names[0], axis) or smaller.given(made, names[0], axis)
-
-
-def _counted(leaf: Leaf) -> Leaf:
-    return simpler.counted(leaf) if "float" in leaf.dtype else leaf
-
-
-def shaped(leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
-    """Return a tensor of another shape: elements go on as they begin (1, 2, 3, ...), or are repeated."""
-    if not isinstance(leaf, Tensor):
-        return msgspec.structs.replace(leaf, shape=shape)
-    held = leaf.array()
-    if leaf.dtype == "string" or shape == leaf.shape:
-        return leaf
-    if not held.size:
-        return _counted(simpler.numbered(np.ones(shape), leaf.dtype))
-    made = Tensor.of(np.resize(held, shape), leaf.dtype)
-    return _counted(made) if _counted(leaf) == leaf else made
-
-
-def _ordinary(program: Program) -> Iterator[Program | None]:
-    """Yield programs whose dimensions are 2 to 5 and differ, those of axes in line the same: from the front, and from the back;
-    of all tensors, of those of the first one's rank, and of the first alone."""
-    found = smaller.leaves(program)
-    if not found:
-        return
-    rank = len(found[0].shape)
-
-    def change(leaf: Leaf, last: bool, most: int, alone: bool) -> Leaf:
-        if (smaller.states(leaf) and leaf is not found[0]) or (alone and len(leaf.shape) != rank):
-            return leaf
-        order = range(len(leaf.shape))
-        sizes = (2 + (len(leaf.shape) - 1 - x if last else x) for x in order)
-        return shaped(leaf, tuple(max(old, min(new, most)) for old, new in zip(leaf.shape, sizes, strict=True)))
-
-    for most in (5, 2):
-        for alone in (False, True):
-            for last in (False, True):
-                yield changed(partial(change, last=last, most=most, alone=alone), program)
-        yield smaller.applied(smaller.at(0, partial(change, last=False, most=most, alone=False)), program)
+    return [*rows, chain(_stated(program), forms.each_counted(program)), forms.sizes(program)]
 
 
 def _dtypes(program: Program) -> Iterator[Program | None]:
@@ -194,7 +100,7 @@ def _stated(program: Program) -> Iterator[Program | None]:
             for new in (more, 1, 2) if "int" in leaf.dtype else (0.5, 2.0, 0.75) if old != 1 else ():
                 made = np.where(np.arange(leaf.shape[0]) == at, new, numbers)
                 yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=made)), program)
-        for evenly in _evenly(numbers.tolist()) if "int" in leaf.dtype else ():
+        for evenly in arguments.evenly(numbers.tolist()) if "int" in leaf.dtype else ():
             yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=np.array(evenly))), program)
 
 
@@ -216,343 +122,9 @@ def _magnitudes(program: Program) -> Iterator[Program | None]:
 def _signs(program: Program) -> Iterator[Program | None]:
     """Yield programs with the other sign of all numbers of a tensor that has negative ones, or is of integers beside the first:
     indices count from the other end then."""
-    for place, leaf in enumerate(smaller.leaves(program)[:TENSORS]):
+    for place, leaf in enumerate(smaller.leaves(program)[: forms.TENSORS]):
         if isinstance(leaf, Tensor) and re.fullmatch(r"int\d+|b?float(16|32|64)", leaf.dtype) and leaf.array().size:
             numbers = simpler.numbers(leaf)
             negative = bool((numbers < 0).any())
             for made in (np.abs(numbers),) if negative else (-np.maximum(numbers, 1),) if place else ():
                 yield smaller.applied(smaller.at(place, partial(_with_numbers, numbers=made)), program)
-
-
-def _with_entries(program: Program) -> Iterator[Program | None]:
-    """Yield programs with an axis of length 2 more before the others, and lists of numbers that have entries for axes (two for
-    each, from the last axis on, or first all that begin) with those of an axis more."""
-    found = smaller.leaves(program)
-    if not isinstance(program, Instance) or not found or not found[0].shape:
-        return
-    rank = len(found[0].shape)
-    more = changed(lambda x: shaped(x, (2, *x.shape)) if len(x.shape) == rank and not _lists(x, found) else x, program)
-    held = {name: smaller.integers(x) for name, x in program.params.items() if isinstance(x, list | tuple)}
-    held |= {
-        x.name: x.value.array().tolist()
-        for x in program.inputs
-        if isinstance(x.value, Tensor) and _lists(x.value, found)
-    }
-    for name, own in held.items():
-        if isinstance(more, Instance) and own and not smaller.is_axes(name):
-            half = len(own) // 2
-            both = [[*own, *own[-2:]], [*own[:1], *own[:half], *own[half : half + 1], *own[half:]]]
-            for longer in (*(both if len(own) % 2 == 0 else ()), [*own, *own[-1:]]):
-                yield _relisted(more, name, longer)
-
-
-def _relisted(program: Instance, name: str, numbers: list[int]) -> Program | None:
-    """Return a call with another list of integers, which is a parameter or an input."""
-    own, held = program.params.get(name), tensor(program, name)
-    if isinstance(own, list | tuple):
-        return smaller.with_param(program, name, type(own)(numbers))
-    return with_input(program, name, simpler.numbered(np.array(numbers), held.dtype)) if held is not None else None
-
-
-def _lists(leaf: Leaf, found: list[Leaf]) -> bool:
-    return leaf is not found[0] and smaller.states(leaf) and len(leaf.shape) == 1
-
-
-def _parameters(program: Program, defaults: Defaults) -> Iterator[Program | None]:
-    """Yield other values of the parameters of each call: numbers near, and lists of them; flags turned."""
-    for call in program.instances():
-        for params in _other_parameters(call, defaults.get(call.operator, {})):
-            if params is not None:
-                yield with_params(program, lambda x, of=call, params=params: params if x == of else x.params)  # type: ignore[misc]
-
-
-def _other_parameters(call: Instance, known: Mapping[str, Value]) -> Iterator[dict[str, Value] | None]:
-    for name, value in call.params.items():
-        flag = isinstance(value, int) and value in (0, 1) and known.get(name) in (0, 1)
-        if isinstance(value, bool) or flag:
-            continue
-        others: list[Value] = []
-        if simpler.is_type(name):
-            others = dtypes.named(value)
-        elif isinstance(value, int):
-            rank = max((len(x.shape) for x in smaller.leaves(call)), default=0)
-            others = [*range(-rank, rank)] if smaller.is_axes(name) else [2, 3, value + 1, 1]
-            others += ([(value,)] if _listed(call) else []) if smaller.is_axes(name) else [0, -value]
-        elif isinstance(value, float):
-            others = [value / 2, value * 2, 0.0, math.inf, -math.inf]
-        elif isinstance(value, list | tuple) and value and all(type(x) is int for x in value):
-            others = [type(value)([x + 1 for x in smaller.integers(value)])]
-            if not smaller.is_axes(name):
-                others += [type(value)(x) for x in _evenly(smaller.integers(value))]
-                others += [type(value)([x] * len(value)) for x in (1, 0)]  # what they are where none is given
-            else:
-                others += [type(value)([x - 1 for x in smaller.integers(value)]), type(value)([0]), type(value)([0, 1])]
-        yield from ({**call.params, name: x} for x in others if not smaller.same(x, value))
-
-
-def _evenly(numbers: list[int]) -> list[list[int]]:
-    """Return equal numbers of the same sum, where there are such: parts of one size."""
-    each, rest = divmod(sum(numbers), len(numbers))
-    return [[each] * len(numbers)] if not rest and len(set(numbers)) > 1 else []
-
-
-def is_flag(name: str, value: Value, known: Mapping[str, Value]) -> bool:
-    """Whether a whole number is a truth value by its name: of other names, 0 and 1 may count something (`padding=1`)."""
-    return type(value) is int and value in (0, 1) and known.get(name) in (0, 1) and bool(FLAG.search(name))
-
-
-def _multiples(program: Instance) -> Iterator[Program | None]:
-    """Yield programs with a whole number one more, or 1, and as many times the lengths that are multiples of it (blocks,
-    groups): of the first tensor alone, and of all."""
-    for name, value in program.params.items():
-        if type(value) is int and value > 1 and not smaller.is_axes(name) and not simpler.is_type(name):
-            for new in (value + 1, 1):
-
-                def change(leaf: Leaf, value: int = value, new: int = new) -> Leaf:
-                    sizes = tuple(x // value * new if x % value == 0 else x for x in leaf.shape)
-                    return leaf if smaller.states(leaf) else shaped(leaf, sizes)
-
-                made = smaller.with_param(program, name, new)
-                if made is not None:
-                    yield smaller.applied(smaller.at(0, change), made)
-                    yield changed(change, made)
-
-
-def _unset(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield programs with another value of a parameter that has its default: a flag turned, 1 for 0 and 0 for 1, 2 or 3 for a
-    number and one more than all numbers beside it, a half."""
-    taken = {x.name for x in program.inputs}
-    most = max((x for value in program.params.values() for x in smaller.integers(value)), default=0)
-    for name, default in known.items():
-        if name in taken or simpler.is_type(name) or smaller.is_axes(name):
-            continue
-        if not smaller.same(program.params.get(name, default), default):
-            continue
-        others: tuple[Value, ...] = ()
-        if isinstance(default, bool):
-            others = (not default,)
-        elif isinstance(default, int) and is_flag(name, default, known):
-            others = (1 - default,)
-        elif isinstance(default, int):
-            flag = (1 - default,) if default in (0, 1) else ()
-            others = (*flag, 3 if default == 2 else 2, most + 1)
-        elif isinstance(default, float):
-            others = (default / 2 or 0.5,)
-        for other in others:
-            yield smaller.with_param(program, name, other) or smaller.given(program, name, other)
-
-
-def _simplest(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield the call as simply as it may be meant: parameters left out or at their defaults, all or those that have one, and
-    inputs beside the first of one element, or as long as one of its axes: what it can lack none of alone (blocks, a scale for
-    each) it may lack together.
-    """
-    for required in (True, False):
-        made = program
-        for name in reversed(list(program.params)):
-            plain = smaller.default(known, name)
-            if not (required and plain == NO_DEFAULT):
-                made = smaller.without(made, name) or smaller.with_param(made, name, plain) or made
-        yield made
-        first = next(iter(smaller.leaves(made)), None)
-        for shape in dict.fromkeys(((), (1,), *((x,) for x in reversed(getattr(first, "shape", ()))))):
-
-            def change(leaf: Leaf, shape: tuple[int, ...] = shape, first: Leaf | None = first) -> Leaf:
-                return leaf if leaf is first or 0 in leaf.shape else shaped(leaf, shape)
-
-            yield changed(change, made)
-
-
-def _given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; a
-    tensor as long as an axis of the first, of the shape of another, or of none, all together and each; 1, 2.0, true, an
-    axis."""
-    names = unstated(program, known)
-    numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
-    for name in names:
-        for other, number in numbers.items():
-            if known.get(other, "") is None:
-                made = smaller.given(program, name, number)
-                yield made
-                yield smaller.with_param(made, other, None) if made is not None else None
-    found = smaller.leaves(program)
-    listed = any(isinstance(x, dict) and "kwargs" in x for x in program.context.values())
-    dtype = next((x.dtype for x in found if "float" in x.dtype), "float32")
-    channels = [(x,) for shape in (y.shape for y in found[:1]) for x in (*shape[1:2], *shape[-1:], *shape)]
-    for shape in dict.fromkeys((*channels, *(x.shape for x in found), ())) if listed else ():  # else they have places
-        value = _counted(simpler.numbered(np.ones(shape), dtype))
-        whole: Instance | None = program
-        for name in names:
-            whole = with_input(whole, name, value) if whole is not None else None
-        yield whole
-        yield from (with_input(program, name, value) for name in names if len(names) > 1)
-    plain: tuple[Value, ...] = (1, 2.0, True, (0,))
-    for value, name in itertools.product(plain, names):
-        yield smaller.given(program, name, value)
-
-
-def _typed(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield programs that state the dtype of what they return: the first tensor's, which has another then; and another."""
-    library, found = libraries.get(program.library), smaller.leaves(program)
-    names = (
-        [x for x in unstated(program, known) if x.rpartition("_")[2] == "dtype"] if hasattr(library, "typed") else []
-    )
-    for name, own in itertools.product(names[:1], [x.dtype for x in found[:1]]):
-        typed = cast(Typing, library).typed
-        for other in OTHER_DTYPES:
-            turned = smaller.as_dtype(program, own, other) if other != own else program
-            yield smaller.given(turned, name, typed(own)) if isinstance(turned, Instance) else None
-            yield smaller.given(program, name, typed(other)) if other != own else None
-
-
-def unstated(program: Instance, known: Mapping[str, Value]) -> list[str]:
-    """Return the parameters, and inputs that stand among them, that have no value; what has no default need not be given, if
-    it is not."""
-    taken = {x.name for x in program.inputs if x.value is not None}
-    without = (x for x, value in known.items() if value is None or value == NO_DEFAULT)
-    names = dict.fromkeys([*(x for x, value in program.params.items() if value is None), *without])
-    return [x for x in names if x not in (*taken, WRITTEN) and program.params.get(x) is None]
-
-
-def with_input(program: Instance, name: str, value: Value, order: Instance | None = None) -> Instance | None:
-    """Return a call that is given an input in place of what it has under that name; None where it cannot be given one.
-
-    Args:
-        order: A call that has all inputs in their places.
-    """
-    if any(x.name == name for x in program.inputs):
-        changed_one = tuple(Operand(name, value) if x.name == name else x for x in program.inputs)
-        return msgspec.structs.replace(program, inputs=changed_one)
-    made = program if name in program.params else smaller.given(program, name, None)
-    if made is None:
-        return None
-    known = {x.name: x for x in (*made.inputs, Operand(name, value))}
-    places = [x.name for x in order.inputs] if order is not None else []
-    places = places if known.keys() <= set(places) else list(known)
-    last = max(map(places.index, known))
-    inputs = tuple(known.get(x, Operand(x, None)) for x in places[: last + 1])
-    return msgspec.structs.replace(made, params={x: y for x, y in made.params.items() if x != name}, inputs=inputs)
-
-
-def as_number(program: Instance) -> Iterator[Instance]:
-    """Yield a call with a number of Python's in place of each of its tensors, beside another one: `x ** 2`, which a library
-    promotes to the dtype of the tensor, and for which a compiler may have a path of its own; of integers also 2.0."""
-    held = {x.name: leaf for x in program.inputs if isinstance(leaf := tensor(program, x.name), Tensor)}
-    for name, leaf in held.items() if len(held) > 1 and _listed(program) else []:
-        numbers: tuple[Value, ...] = (2, 2.0) if "int" in leaf.dtype else (2.0,) if "float" in leaf.dtype else ()
-        left = tuple(x for x in program.inputs if x.name != name)
-        for number in numbers:
-            yield msgspec.structs.replace(program, inputs=left, params={**program.params, name: number})
-
-
-def as_tensor(program: Instance, known: Mapping[str, Value]) -> Iterator[Instance | None]:
-    """Yield a call with a whole number in place of each fraction that has no default, or 2.0 in place of a whole one; and
-    with a tensor in place of either, in the form of its first one: `x / y`; of a call without any, of no axes."""
-    first = next((x.value for x in program.inputs if isinstance(x.value, Tensor)), None)
-    for name, number in program.params.items() if _listed(program) else ():
-        plain = (
-            isinstance(number, int | float) and not isinstance(number, bool) and known.get(name) in (None, NO_DEFAULT)
-        )
-        if plain and not (smaller.is_axes(name) or smaller.SIZED.search(name)):
-            yield smaller.with_param(program, name, 2 if isinstance(number, float) else 2.0)
-            own = (
-                ("float32" if isinstance(number, float) else "int64", ())
-                if first is None
-                else (first.dtype, first.shape)
-            )
-            filled = simpler.numbered(np.full(own[1], number), own[0])
-            left = {key: value for key, value in program.params.items() if key != name}
-            yield msgspec.structs.replace(program, inputs=(*program.inputs, Operand(name, filled)), params=left)
-
-
-def _listed(program: Instance) -> bool:
-    """Whether a call says how it is written, and so takes whatever stands in the place of an argument."""
-    return any(isinstance(x, dict) and {"args", "kwargs"} <= x.keys() for x in program.context.values())
-
-
-def _unlike(program: Instance) -> Iterator[Program]:
-    """Yield a call of which two tensors have one form, and are exchanged; and of which one of two dtypes is that of truth
-    values: what is asked of pairs is which of them matters, and whether it matters that they differ."""
-    held = {x.name: leaf for x in program.inputs if isinstance(leaf := tensor(program, x.name), Tensor)}
-    first, *others = [x for x in held if not smaller.states(held[x]) or x == next(iter(held))] or [""]
-    for name in others[: TENSORS - 1]:
-        one, other = held[first], held[name]
-        made: list[Program | None] = []
-        if one.shape != other.shape:
-            made = [
-                with_input(program, name, shaped(other, one.shape)),
-                with_input(program, first, shaped(one, other.shape)),
-            ]
-        if (one.dtype, one.shape) != (other.dtype, other.shape):
-            put = with_input(program, first, other)
-            made.append(with_input(put, name, one) if put is not None else None)
-        for place, x in ((first, one), (name, other)) if one.dtype != other.dtype else ():
-            truths = np.resize(np.array([True, False]), x.shape)
-            made.append(with_input(program, place, Tensor.of(truths)) if x.dtype != "bool" else None)
-        yield from (x for x in made if x is not None)
-
-
-def _strings(program: Instance) -> Iterator[Program]:
-    """Yield a call with other strings: words, words with spaces about and between them, none with a letter."""
-    for words in (("a", "b c", "d"), (" a ", "b  c"), ("",), (" ",)):
-
-        def change(leaf: Leaf, words: tuple[str, ...] = words) -> Leaf:
-            if leaf.dtype != "string" or not math.prod(leaf.shape):
-                return leaf
-            return Tensor.of(np.resize(np.array(words, object), leaf.shape), "string")
-
-        made = changed(change, program)
-        yield from [made] if made is not None and made != program else []
-
-
-def _ranks(program: Program) -> Iterator[Program | None]:
-    """Yield programs with an axis of length 1 or 2 more before or after the others, or the first one less: of all tensors, of
-    those of the first one's rank, and of the first alone."""
-    found = smaller.leaves(program)
-    if not found:
-        return
-    rank = len(found[0].shape)
-    changes: list[Callable[[tuple[int, ...]], tuple[int, ...]]] = [
-        lambda x: (2, *x), lambda x: (*x, 2), lambda x: (1, *x), lambda x: (*x, 1), lambda x: x[1:], lambda x: x[:-1],
-    ]  # fmt: skip
-    for change in changes:
-
-        def all_of(leaf: Leaf, change: Callable[[tuple[int, ...]], tuple[int, ...]] = change) -> Leaf:
-            return (
-                leaf
-                if smaller.states(leaf) and leaf is not found[0] and leaf.shape
-                else shaped(leaf, change(leaf.shape))
-            )
-
-        def of_rank(leaf: Leaf, all_of: Callable[[Leaf], Leaf] = all_of) -> Leaf:
-            return all_of(leaf) if len(leaf.shape) == rank else leaf
-
-        yield changed(all_of, program)
-        yield changed(of_rank, program)
-        for place in range(min(len(found), TENSORS)):
-            yield smaller.applied(smaller.at(place, all_of), program)
-
-
-def _sizes(program: Program) -> Iterator[Program | None]:
-    """Yield programs with an axis longer or shorter: of one tensor, and of all where it is as long."""
-    found = smaller.leaves(program)[:TENSORS]
-    for turn in range(4):
-        for place, leaf in enumerate(found):
-            for axis, size in enumerate(leaf.shape):
-                targets = {0: (1, 2, 3, 4), 1: (2, 3, 4, 0)}.get(size, (1, size + 1, 2 * size, size + 2))
-
-                def one(leaf: Leaf, axis: int = axis, size: int = size, target: int = targets[turn]) -> Leaf:
-                    if axis >= len(leaf.shape) or leaf.shape[axis] != size or (smaller.states(leaf) and size):
-                        return leaf
-                    return shaped(leaf, (*leaf.shape[:axis], target, *leaf.shape[axis + 1 :]))
-
-                yield changed(one, program)
-                yield smaller.applied(smaller.at(place, one), program)
-
-
-def tensor(program: Program, name: str) -> Leaf | None:
-    """Return the tensor that an input of a call is, None where it is none; what several calls name tells nobody."""
-    if not isinstance(program, Instance):
-        return None
-    value = next((x.value for x in program.inputs if x.name == name), None)
-    return value if isinstance(value, Tensor | RandomTensor) else None

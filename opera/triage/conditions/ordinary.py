@@ -17,7 +17,8 @@ from opera.store import instances as stored_instances
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage.conditions.near import shaped, with_input
+from opera.triage.conditions.arguments import with_input
+from opera.triage.conditions.forms import shaped
 from opera.triage.shrink import smaller
 from opera.triage.shrink.smaller import Leaf
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from opera.programs.program import Program, with_values
 from opera.programs.values import Tensor
-from opera.triage.conditions import near
+from opera.triage.conditions import forms
 from opera.triage.conditions.peculiar import SCALES
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Leaf
@@ -68,8 +68,8 @@ def filled(program: Program) -> Iterator[Program]:
 
     def change(leaf: Leaf, size: int, floats: bool) -> Leaf:
         if not leaf.shape:
-            return near.shaped(leaf, (1,)) if floats == ("float" in leaf.dtype) else leaf
-        return near.shaped(leaf, tuple(x or size for x in leaf.shape))
+            return forms.shaped(leaf, (1,)) if floats == ("float" in leaf.dtype) else leaf
+        return forms.shaped(leaf, tuple(x or size for x in leaf.shape))
 
     made: dict[str, Program] = {}
     for size in (2, 1, 3, 5):
@@ -124,7 +124,7 @@ def sized(program: Program) -> list[Program]:
             numbers = simpler.numbers(leaf).ravel()
             if numbers.size and np.array_equal(numbers, numbers[:1] + np.arange(numbers.size), equal_nan=True):
                 return simpler.numbered(numbers[0] + np.arange(math.prod(shape)).reshape(shape), leaf.dtype)
-        return near.shaped(leaf, shape)
+        return forms.shaped(leaf, shape)
 
     made: dict[str, Program] = {}
     for sizes in _sizes(rank):

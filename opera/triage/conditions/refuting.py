@@ -14,7 +14,9 @@ from functools import partial
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor
 from opera.triage.conditions import peculiar
-from opera.triage.conditions.near import TENSORS, near, shaped, with_input
+from opera.triage.conditions.arguments import with_input
+from opera.triage.conditions.forms import TENSORS, shaped
+from opera.triage.conditions.near import near
 from opera.triage.conditions.stated import Feature
 from opera.triage.shrink import smaller
 from opera.triage.shrink.smaller import Defaults, Leaf

@@ -17,7 +17,8 @@ import numpy as np
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.triage.conditions import deciding, dtypes
-from opera.triage.conditions.near import is_flag, tensor, with_input
+from opera.triage.conditions.arguments import is_flag, with_input
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import NOT_BELOW, Feature, value_of
 from opera.triage.shrink import simpler, smaller
 

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TypeAlias
 
 from opera.programs.program import Instance, Program
+from opera.triage.conditions.forms import shaped
 from opera.triage.conditions.labels import Labelled
-from opera.triage.conditions.near import shaped
 from opera.triage.conditions.stated import Feature
 from opera.triage.shrink import smaller
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import Value
-from opera.triage.conditions.near import tensor
+from opera.triage.conditions.forms import tensor
 from opera.triage.shrink import smaller
 
 Lengths = tuple[int, ...]

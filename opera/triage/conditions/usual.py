@@ -8,7 +8,7 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, RandomTensor, Tensor
-from opera.triage.conditions import dtypes, near
+from opera.triage.conditions import dtypes, forms, near
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
 
@@ -27,8 +27,8 @@ def calls(program: Program, defaults: Defaults) -> Iterator[Program]:
         made = simple if dtype == own else dtypes.of_other(simple, own, dtype)
         made = made and dtypes.ordinary(made)
         if made is not None:
-            yield from near.plain(made)[: 2 if dtype == DTYPES[0] else 1]
-            yield from near.plain(smaller.mapped(made, _as_int64))[:1]
+            yield from forms.plain(made)[: 2 if dtype == DTYPES[0] else 1]
+            yield from forms.plain(smaller.mapped(made, _as_int64))[:1]
 
 
 def _as_int64(leaf: smaller.Leaf) -> smaller.Leaf:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, peculiar
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.labels import Labelled
-from opera.triage.conditions.near import tensor
 from opera.triage.conditions.peculiar import NEGATIVE
 from opera.triage.shrink import simpler, smaller
 

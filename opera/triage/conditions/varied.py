@@ -15,8 +15,9 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
-from opera.triage.conditions import dtypes, near, peculiar
-from opera.triage.conditions.near import is_flag, tensor, with_input
+from opera.triage.conditions import arguments, dtypes, forms, peculiar
+from opera.triage.conditions.arguments import is_flag, with_input
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.peculiar import Array, changed
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Leaf
@@ -133,7 +134,7 @@ def told(
 def given(program: Instance, known: Mapping[str, Value]) -> list[Instance]:
     """Return a call that is given what it has no value of, each alone: a length of its tensors where its name says that it is a
     size, else 1 and 2.0."""
-    names = near.unstated(program, known)
+    names = arguments.unstated(program, known)
     sized = [x for x in names if smaller.SIZED.search(x.rpartition(".")[2])]
     lengths = list(dict.fromkeys(size for leaf in smaller.leaves(program) for size in leaf.shape if size))
     pairs: list[tuple[Value, str]] = list(itertools.product(lengths[:LENGTHS], sized))
@@ -165,7 +166,7 @@ def restated(program: Instance, shape: Callable[[Program], Sequence[int] | None]
 def _longer(held: Leaf | None) -> Iterator[Leaf]:
     """Yield a tensor with one element, and with twice as many along its last axis."""
     if held is not None and held.shape:
-        yield from (near.shaped(held, (*held.shape[:-1], x)) for x in (1, 2 * held.shape[-1]))
+        yield from (forms.shaped(held, (*held.shape[:-1], x)) for x in (1, 2 * held.shape[-1]))
 
 
 def of_dtype(program: Instance) -> Iterator[Instance]:

@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, equal, listing, peculiar, scalars
+from opera.triage.conditions.arguments import WRITTEN
 from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import naming
-from opera.triage.conditions.near import WRITTEN, tensor
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.ranks import all_of_rank
 from opera.triage.conditions.stated import Feature, left_out, value_of
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, RETURNED, at_limit

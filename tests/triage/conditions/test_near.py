@@ -12,7 +12,7 @@ import pytest
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Named, Tensor
 from opera.report.programs import lines
-from opera.triage.conditions import near, varied
+from opera.triage.conditions import arguments, varied
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.shrink import smaller
@@ -31,22 +31,22 @@ def borne(program: Instance, fails: Callable[[Any], bool | None], told: Decided,
 
 
 def test_a_number_takes_the_place_of_each_tensor_beside_another_one() -> None:
-    made = list(near.as_number(call(x=I64([1, 2]), y=np.float32([1, 2]))))
+    made = list(arguments.as_number(call(x=I64([1, 2]), y=np.float32([1, 2]))))
     assert [(x.params, [y.name for y in x.inputs]) for x in made] == [
         ({"x": 2}, ["y"]),
         ({"x": 2.0}, ["y"]),
         ({"y": 2.0}, ["x"]),
     ]
     assert all(x.context == call(x=0, y=0).context for x in made), "it is written in the same place"
-    assert not list(near.as_number(call(x=I64([1]))))
-    assert not list(near.as_number(call(x=I64([1]), y=I64([1]), written=False))), "a node takes tensors alone"
+    assert not list(arguments.as_number(call(x=I64([1]))))
+    assert not list(arguments.as_number(call(x=I64([1]), y=I64([1]), written=False))), "a node takes tensors alone"
 
 
 def test_a_tensor_without_axes_takes_the_place_of_a_number_where_no_other_one_is() -> None:
     """`linspace(1, 4, 3, dtype=float64)`: a compiler may read an end that is a tensor otherwise."""
     program = msgspec.structs.replace(call(), params={"start": 1, "stop": 4.0})
     program.context["call"]["args"].extend(program.params)  # type: ignore[index, call-overload]
-    made = [x for x in near.as_tensor(program, {}) if x is not None and x.inputs]
+    made = [x for x in arguments.as_tensor(program, {}) if x is not None and x.inputs]
     told = [[(y.name, y.value.dtype, y.value.shape) for y in x.inputs] for x in made]
     assert told == [[("start", "int64", ())], [("stop", "float32", ())]]
     assert list(lines(made[1])) == ["stop = float32[]: 4", "Any(stop, start=1)"]
@@ -82,7 +82,7 @@ def test_that_a_number_passes_is_not_told_by_the_rank_that_it_has_not() -> None:
 def test_a_tensor_takes_the_place_of_a_number_that_has_no_default() -> None:
     program = msgspec.structs.replace(call(x=I64([1, 2]), y=0), inputs=(Operand("x", Tensor.of(I64([1, 2]))),))
     program = msgspec.structs.replace(program, params={"y": 3, "alpha": 2, "dim": 0})
-    fraction, made = near.as_tensor(program, {"alpha": 1, "dim": NO_DEFAULT})
+    fraction, made = arguments.as_tensor(program, {"alpha": 1, "dim": NO_DEFAULT})
     assert isinstance(fraction, Instance) and isinstance(made, Instance) and fraction.params["y"] == 2.0
     assert made.params == {"alpha": 2, "dim": 0} and made.inputs[1] == Operand("y", Tensor.of(I64([3, 3])))
     alone = msgspec.structs.replace(program, params={"y": 3})

@@ -13,7 +13,7 @@ from opera.programs.values import Tensor
 from opera.triage.conditions import operands
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.near import tensor
+from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import Feature
 from opera.triage.shrink import smaller
 

@@ -14,7 +14,7 @@ from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
 from opera.run.probe import Question
-from opera.triage.conditions import circumstances, deciding, near
+from opera.triage.conditions import arguments, circumstances, deciding, forms, near
 from opera.triage.conditions.circumstances import Borne, Labelled, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import features
@@ -52,7 +52,7 @@ def borne(
 @given(st.lists(st.integers(0, 3), max_size=4), st.sampled_from(["float32", "int64", "float64"]))
 def test_ordinary_programs_differ_in_lengths_and_ranks_alone(sizes, dtype):
     program = call(np.ones(sizes, dtype), np.ones(sizes, dtype), axis=1)
-    made = near.plain(program)
+    made = forms.plain(program)
     assert len({x.id for x in (program, *made)}) == len(made) + 1
     assert all(isinstance(x, Instance) and x.params == program.params for x in made)
     assert all({y.dtype for y in smaller.leaves(x)} == {dtype} for x in made)
@@ -106,7 +106,7 @@ def test_that_one_of_several_is_left_out_is_told_only_where_all_of_them_given_pa
 
 def test_where_a_result_is_written_is_never_told():
     program, known = call(np.ones(2, F32), out=None, alpha=1), {"Any": {"out": None}}
-    assert near.unstated(program, known["Any"]) == []
+    assert arguments.unstated(program, known["Any"]) == []
     assert not any("out" in x.says for x in features(program, known))
     assert not any("out" in x.says.split() or "out=" in x.says for x in deciding.conditions(program, known))
 

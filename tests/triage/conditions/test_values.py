@@ -16,7 +16,7 @@ from opera.libraries import bounds
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Tensor
 from opera.programs.verdicts import CRASH, PASS, Outcome
-from opera.triage.conditions import circumstances, deciding, near, varied, wider
+from opera.triage.conditions import arguments, circumstances, deciding, varied, wider
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import features
@@ -204,12 +204,14 @@ def test_more_than_two_things_are_told_where_each_parameter_passes_with_another_
 def test_the_simplest_call_has_no_parameters_and_one_element_beside_its_first_input():
     program = call(np.ones((2, 4), F32), np.ones(2, F32), block_size=2, axis=0, to=1)
     made = [
-        x for x in near._simplest(program, {"block_size": 0, "axis": 1, "to": NO_DEFAULT}) if isinstance(x, Instance)
+        x
+        for x in arguments.simplest(program, {"block_size": 0, "axis": 1, "to": NO_DEFAULT})
+        if isinstance(x, Instance)
     ]
     assert {tuple(x.params) for x in made} == {("to",), ()}
     assert {smaller.leaves(x)[1].shape for x in made} == {(2,), (), (1,), (4,)}
     assert {smaller.leaves(x)[0].shape for x in made} == {(2, 4)}
-    assert {x.id for x in near._simplest(call(), {}) if x is not None} == {call().id}
+    assert {x.id for x in arguments.simplest(call(), {}) if x is not None} == {call().id}
 
 
 def test_a_value_of_an_input_that_is_told_is_of_that_input_and_no_parameter():
