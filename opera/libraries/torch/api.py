@@ -7,6 +7,7 @@ functions, for the CLI imports this module.
 from __future__ import annotations
 
 import inspect
+import keyword
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -139,10 +140,40 @@ def _formals(operator: str) -> tuple[str, ...]:
     own = _positional(found)
     stated = _api().overrides.get(found)
     if stated is not None and (not own or own[0] in ("*args", "*arg")):
-        own = _positional(stated)
+        own = _as_schemas(operator, _positional(stated))
     if operator.startswith("torch.Tensor."):
         own[:1] = ["input"]
     return tuple("input" if name == "self" else name for name in own)
+
+
+SCHEMAS = {"torch": "", "torch.Tensor": "", "torch.special": "special_", "torch.fft": "fft_"}
+"""Namespace → how the names of its operators begin in ATen. Those of others (torch.linalg) have names of their own."""
+
+
+def _as_schemas(operator: str, own: list[str]) -> list[str]:
+    """Return formal names, of which torch.overrides states some that nothing takes, as PyTorch's schemas have them.
+
+    A name but the first that no schema has counts as another one, which all have in its place; names that are missing at the
+    end are those of the longest schema that begins so: `amin(input, dim)` takes `keepdim`, and `isin(e, te)` `elements`.
+    """
+    import torch
+
+    space, _, name = operator.rpartition(".")
+    if space not in SCHEMAS:
+        return own
+    found = torch._C._jit_get_schemas_for_operator(f"aten::{SCHEMAS[space]}{name}")
+    schemas = [x for x in found if x.arguments and x.arguments[0].type.kind() == "TensorType"]
+    every = [[x.name for x in schema.arguments if not (x.kwarg_only or x.is_out)] for schema in schemas]
+    known = {x.name for schema in schemas for x in schema.arguments}
+    made = [x for x in own if x != "out"]
+    for place, stated in list(enumerate(made))[1:] if schemas else ():
+        others = {names[place] for names in every if place < len(names)}
+        plain = {x for x in others if not keyword.iskeyword(x)} - {"self", *made}
+        if stated not in known and not stated.startswith("*") and len(others) == len(plain) == 1:
+            made[place] = plain.pop()
+    named = {x.name for schema in schemas for x in schema.arguments if x.kwarg_only}
+    begins = [names for names in every if len(names) > len(made) and names[1 : len(made)] == made[1:]]
+    return [*made, *(x for x in max(begins, key=len)[len(made) :] if x not in named)] if begins and made else made
 
 
 def constructor_formals(operator: str) -> list[str]:

@@ -304,7 +304,8 @@ def _listed(program: Instance) -> bool:
 
 def unlike(program: Instance) -> Iterator[Program]:
     """Yield a call of which two tensors have one form, and are exchanged; and of which one of two dtypes is that of truth
-    values: what is asked of pairs is which of them matters, and whether it matters that they differ."""
+    values: what is asked of pairs is which of them matters, and whether it matters that they differ. Indices take
+    the place of a mask."""
     held = {x.name: leaf for x in program.inputs if isinstance(leaf := tensor(program, x.name), Tensor)}
     first, *others = [x for x in held if not smaller.states(held[x]) or x == next(iter(held))] or [""]
     for name in others[: TENSORS - 1]:
@@ -321,6 +322,9 @@ def unlike(program: Instance) -> Iterator[Program]:
         for place, x in ((first, one), (name, other)) if one.dtype != other.dtype else ():
             truths = np.resize(np.array([True, False]), x.shape)
             made.append(with_input(program, place, Tensor.of(truths)) if x.dtype != "bool" else None)
+        yield from (x for x in made if x is not None)
+    for name in [x for x in held if held[x].dtype == "bool" and x != next(iter(held))][: TENSORS - 1]:
+        made = [with_input(program, name, Tensor.of(np.zeros(held[name].shape, "int64")))]
         yield from (x for x in made if x is not None)
 
 

@@ -88,13 +88,19 @@ def name_of(value: Value) -> str:
 
 def promoted(program: Program) -> str:
     """Return the dtype to which those of all tensors are promoted, as PyTorch and Keras do it: floats before integers, the
-    wider first, float32 of two that hold neither; empty of no tensors, and of dtypes that nobody promotes."""
-    held = {x.dtype for x in smaller.leaves(program)}
+    wider first, float32 of two that hold neither; empty of no tensors, and of dtypes that nobody promotes.
+
+    In PyTorch tensors without axes have no say beside such as have some and are of their kind (torch.result_type).
+    """
+    every = smaller.leaves(program)
+    held = {x.dtype for x in every}
     if len(held) < 2:
         return next(iter(held), "")
     if not held <= {*ASKED, "bool"}:
         return ""
     of = held & FLOATS or held - {"bool"}
+    if of and program.instances()[0].library == "torch":
+        of = {x.dtype for x in every if x.dtype in of and x.shape} or of
     if of & {"bfloat16"}:
         return next((x for x in ("float64", "float32") if x in of), "bfloat16" if len(of) == 1 else "float32")
     return str(np.result_type(*sorted(of)))

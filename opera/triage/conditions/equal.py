@@ -85,5 +85,5 @@ def _twice(numbers: Array) -> Array:
     return np.isin(numbers, values[counts > 1])
 
 
-WHOLE: Mapping[str, Callable[[Array], Array]] = {"equal elements": _twice, **peculiar.SPECIAL, **peculiar.ENDS}
+WHOLE: Mapping[str, Callable[[Array], Array]] = {"equal elements": _twice, **peculiar.TOLD}
 """How it begins that something is told of elements, and which have it."""

@@ -94,6 +94,8 @@ def features(
         yield from itertools.starmap(Feature, itertools.chain(*told))
         yield from scalars.features(call, known)
         yield from sizes.border((call, *failing), passing)
+    zero = Feature("0 in an input", partial(_holds_special, where=peculiar.TOLD["0"]))
+    yield from [zero] if zero.holds(program) else []  # which most programs hold
 
 
 def _empty(program: Program) -> Iterator[Feature]:

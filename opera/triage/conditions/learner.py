@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -169,6 +170,7 @@ class Learner:
         found = self._of_axis(told, rivals[0] if rivals else [], failing, passing)
         found = [*order, *self._of_operands(found, failing)]
         besides = _unless_promoted([*parameters, *found], besides, passing)
+        besides, found = _of_given(besides, found)
         if self.loud:  # a crash hides nowhere: what passes lacks something, though it be short
             having = whole if told or found else [x for x in passing if not self._empty(x)]
         unsure = [x for x in unsure if all(y.holds(x) for y in found)]
@@ -528,6 +530,21 @@ def _unless_promoted(told: Sequence[Feature], besides: list[Feature], passing: S
     left = [x for x in besides if not dtypes.members(x.says)]
     having = (sum(all(y.holds(x) for y in (*told, *of)) for x in passing) for of in (left, besides))
     return left if len(set(having)) == 1 else besides
+
+
+def _of_given(besides: list[Feature], found: list[Feature]) -> tuple[list[Feature], list[Feature]]:
+    """Return what else decides without that an input is given, where it is told of what kind: that says so."""
+    for of in [x for x in (*besides, *found) if given_inputs([x.says])]:
+        says = f"{of.says.removeprefix(deciding.GIVEN)} of "
+        kind = next((x for x in (*besides, *found) if x.says.startswith(says)), None)
+        if kind is not None:
+            both = Feature(kind.says, partial(_holds_both, kind, of))
+            besides, found = ([both if x is kind else x for x in y if x is not of] for y in (besides, found))
+    return besides, found
+
+
+def _holds_both(one: Feature, other: Feature, program: Program) -> bool:
+    return one.holds(program) and other.holds(program)
 
 
 def _all_one(other: Program, program: Program) -> bool:

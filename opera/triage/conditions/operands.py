@@ -84,7 +84,7 @@ def _of_operand(says: str) -> tuple[Callable[[Sequence[str]], str], Callable[[Le
     """
     if says == EMPTY:
         return partial(_told, "empty"), lambda x: 0 in x.shape, 1
-    where = {**peculiar.SPECIAL, **peculiar.ENDS}.get(says.removesuffix(ANY))
+    where = peculiar.TOLD.get(says.removesuffix(ANY))
     if says.endswith(ANY) and where is not None:
         return lambda names: f"{says.removesuffix(ANY)} in {names[0]}", partial(peculiar.has, where=where), 1
     kinds = dtypes.members(says)

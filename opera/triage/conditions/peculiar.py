@@ -55,6 +55,8 @@ ENDS: dict[str, Callable[[Array], Array]] = {
     "the largest number of its dtype": partial(_end, least=False),
 }
 """Which integers are the ends of their dtype: what compares with them, or turns their sign, is wrong of these alone."""
+TOLD = {**SPECIAL, **ENDS, "0": lambda numbers: numbers == 0}
+"""Which numbers in an input may be told to decide: 0, too, which most programs hold, and which is asked about last."""
 ATTEND = ("Attention", "scaled_dot_product_attention")
 """Operators of which a boolean mask says what is attended to; others' say what is not."""
 DISTINCT = ("float32", "float64", "int32", "int64")

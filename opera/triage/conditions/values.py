@@ -20,7 +20,7 @@ from opera.triage.shrink import simpler, smaller
 
 SHOWN = 12
 """Values that are shown at most."""
-NUMBERS = re.compile(r"^(?:an? .*number\b.*|NaN.*|infinity) in an input$")
+NUMBERS = re.compile(r"^(?:an? .*number\b.*|NaN.*|infinity|0) in an input$")
 """How it is told that numbers of an input decide."""
 LONG = 60
 """Characters of a value that is shown."""

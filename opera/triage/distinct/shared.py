@@ -33,6 +33,8 @@ OF_PYTHON = (
 """Exceptions that Python code raises itself; what bindings raise may come from any depth of a library."""
 INCIDENTAL = "of whatever operator"
 BEFORE = "before any operator is converted"
+COMPLEX = re.compile(r"unsupported type: tensor\(complex\d+\)")
+"""How ONNX's checker says that a file has an operator of complex numbers: no operator that computes takes any."""
 DRAWN_ONCE = "an exporter draws once"
 EMPTY_LIST = "an empty list"
 """What decides where a parameter is a list without elements, whichever it is called."""
@@ -48,6 +50,7 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     - An exporter that no operator has a converter of its own in writes down what was drawn once: nothing in its file is random,
       whoever runs it.
     - A refusal that contradicts what the compiler declares is of one omission, as the table of its refusals says.
+    - An exporter writes an operator of complex numbers, of which ONNX has none that computes: which one is no matter.
     - Python code stops before any operator is converted, at one place and in the same words to the letter (`KeyError: 10`, for
       a table of dtypes), where nothing but dtypes is told to decide.
     """
@@ -62,6 +65,8 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     if shown.verdict != CRASH:
         return
     said = _said(shown, program.operators)
+    if COMPLEX.search(shown.message):
+        yield COMPLEX.pattern, shown.stage, shown.symptom
     if all(map(deciding.is_dtype, told)) and _is_before(shown):
         yield BEFORE, shown.symptom, shown.location, shown.message
     if told and all(says.endswith(f" {GRAPH_INPUT}") for says in told) and location.telling(said):

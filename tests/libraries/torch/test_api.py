@@ -100,6 +100,25 @@ def test_formals_that_are_stated_are_names_that_torch_takes() -> None:
     assert torch_api.formals("torch.Tensor.logsumexp") == ["input", "dim", "keepdim"]
 
 
+@pytest.mark.parametrize(
+    ("operator", "names"),
+    [
+        ("torch.amin", ["input", "dim", "keepdim"]),  # its override ends with `dim`
+        ("torch.Tensor.argmax", ["input", "dim", "keepdim"]),
+        (
+            "torch.convolution",
+            [*["input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding", "groups"]],
+        ),
+        ("torch.Tensor.fill_diagonal_", ["input", "fill_value", "wrap"]),
+        ("torch.Tensor.uniform_", ["input", "from_", "to"]),  # `from` is no name that a call can give
+        ("torch.add", ["input", "other"]),  # `alpha` is given by name alone
+        ("torch.dsplit", ["input", "indices_or_sections"]),  # schemas do not agree
+    ],
+)
+def test_what_overrides_leave_out_or_misname_is_named_as_pytorchs_schemas_have_it(operator, names) -> None:
+    assert torch_api.formals(operator) == names
+
+
 def test_of_names_of_one_callable_that_of_an_aten_operator_counts():
     assert {torch_api.public_name(x) for x in (torch.mm, torch.spmm, torch.dsmm)} == {"torch.mm"}
     assert torch_api.public_name(torch.Tensor.__neg__) == "torch.Tensor.neg"

@@ -140,6 +140,24 @@ def test_dtypes_of_several_tensors_are_promoted_to_one(of, wanted):
     assert dtypes.promoted(program) == wanted
 
 
+@pytest.mark.parametrize(
+    ("library", "of", "wanted"),
+    [
+        ("torch", (("bfloat16", (2,)), ("float32", ())), "bfloat16"),  # as torch.result_type has it
+        ("torch", (("bfloat16", ()), ("float32", (2,))), "float32"),
+        ("torch", (("int64", (2,)), ("bfloat16", ())), "bfloat16"),
+        ("keras", (("bfloat16", (2,)), ("float32", ())), "float32"),
+    ],
+)
+def test_a_tensor_without_axes_has_no_say_in_pytorch_beside_one_of_its_kind(library, of, wanted):
+    held = [
+        Tensor.of(np.zeros(shape, np.uint16 if x == "bfloat16" else x), *([x] if x == "bfloat16" else []))
+        for x, shape in of
+    ]
+    program = Instance(library, "any", {}, tuple(Operand(f"x{n}", x) for n, x in enumerate(held)), (), {})
+    assert dtypes.promoted(program) == wanted
+
+
 def test_what_the_dtypes_of_two_inputs_are_promoted_to_is_told_where_neither_alone_decides():
     """A compiler makes a constant of float32, whatever the inputs are promoted to."""
     program = call(F32([1, 2]), np.float64([3, 4]))

@@ -15,6 +15,7 @@ from opera.report.programs import lines
 from opera.triage.conditions import arguments, varied
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.labels import Labelled
 from opera.triage.shrink import smaller
 
 I64, I32 = np.int64, np.int32
@@ -77,6 +78,30 @@ def test_that_a_number_passes_is_not_told_by_the_rank_that_it_has_not() -> None:
     program = call(x=np.float32([[1, 2]]), start=I64(1))
     found = borne(program, lambda x: None if "x" in x.params else "start" not in x.params, Decided())
     assert found.circumstances == ("a tensor for start",) and found.exact
+
+
+def test_that_an_operand_is_a_mask_is_told_where_indices_pass() -> None:
+    """`x[key]`: TVM takes a mask for indices, and of a slice makes another operator."""
+    program = call(x=np.float32([1, 2]), key=np.array([True, False]))
+    sliced = msgspec.structs.replace(program, inputs=program.inputs[:1], params={"key": 0})
+
+    def fails(x: Program) -> bool:
+        return any(y.name == "key" and y.value.dtype == "bool" for y in x.inputs)  # type: ignore[union-attr]
+
+    found = borne(program, fails, Decided((), ("input key",)), seen=[Labelled(sliced, False)])
+    assert ({*found.decided.besides, *found.circumstances}, found.exact) == ({"key of bool"}, True)
+
+
+def test_that_an_input_holds_0_is_told_where_it_decides() -> None:
+    """PyTorch's exporter loses the `eps` of `log(x + eps)`, which shows where x is 0."""
+    program = call(x=I64([0, 1]))
+
+    def fails(x: Program) -> bool:
+        [held] = smaller.leaves(x)
+        return isinstance(held, Tensor) and held.dtype != "bool" and 0 in held.numbers()
+
+    found = borne_out(lambda programs: [fails(x) for x in programs], program, {"Any": {}}, Decided())
+    assert (found.circumstances, found.exact) == (("0 in an input",), True)
 
 
 def test_a_tensor_takes_the_place_of_a_number_that_has_no_default() -> None:
