@@ -297,7 +297,9 @@ def outside(program: Program, index: Sequence[int], number: float) -> Broken | N
 
 
 def _neither(at: list[int], number: float, kept: float) -> Broken:
-    return Broken(f"output 0{at or ''} is {number:g}, neither 0 nor {kept:g}, which is the input over 1 - p", "kept")
+    told = ((f"{number:.{x}g}", f"{kept:.{x}g}") for x in (6, 9, 17))
+    drawn, wanted = next((x for x in told if x[0] != x[1]), (str(number), str(kept)))
+    return Broken(f"output 0{at or ''} is {drawn}, neither 0 nor {wanted}, which is the input over 1 - p", "kept")
 
 
 def _categorical(program: Instance, draw: Draw, drawn: Array) -> Broken | None:

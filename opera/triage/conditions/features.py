@@ -123,12 +123,23 @@ def _given_alone(names: Sequence[str], failing: Sequence[Program], passing: Sequ
 
 
 def _given(call: Instance, known: Mapping[str, Value], passing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield the parameters without a default that programs pass without: that one is given says less than what its value is."""
-    for name in call.params:
+    """Yield the parameters without a default that programs pass without: that one is given says less than what its value is;
+    and those that are given at their default, by which a library may choose another overload: `any(x, keepdim=False)`."""
+    for name, value in call.params.items():
         plain = smaller.default(known, name)
         lacking = any(left_out(x, [name]) for x in passing if isinstance(x, Instance))
         if plain in (None, NO_DEFAULT) and lacking and not left_out(call, [name]):
             yield Feature(f"{name}{deciding.IS_GIVEN}", partial(_is_given, name=name))
+        if (
+            plain not in (None, NO_DEFAULT)
+            and smaller.same(value, plain)
+            and not all(_is_written(x, name) for x in passing)
+        ):
+            yield Feature(f"{name}{deciding.IS_GIVEN}", partial(_is_written, name=name))
+
+
+def _is_written(program: Program, name: str) -> bool:
+    return isinstance(program, Instance) and name in program.params
 
 
 def _unnamed(call: Instance) -> Iterator[Feature]:

@@ -533,10 +533,11 @@ def _unless_promoted(told: Sequence[Feature], besides: list[Feature], passing: S
 
 
 def _of_given(besides: list[Feature], found: list[Feature]) -> tuple[list[Feature], list[Feature]]:
-    """Return what else decides without that an input is given, where it is told of what kind: that says so."""
-    for of in [x for x in (*besides, *found) if given_inputs([x.says])]:
-        says = f"{of.says.removeprefix(deciding.GIVEN)} of "
-        kind = next((x for x in (*besides, *found) if x.says.startswith(says)), None)
+    """Return what else decides without that something is given, where it is told of what kind: that says so."""
+    for of in [x for x in (*besides, *found) if given_inputs([x.says]) or x.says.endswith(deciding.IS_GIVEN)]:
+        name = of.says.removeprefix(deciding.GIVEN).removesuffix(deciding.IS_GIVEN)
+        says = re.compile(rf"{re.escape(name)} of |an? (?:number|float|integer|tensor) for {re.escape(name)}$")
+        kind = next((x for x in (*besides, *found) if says.match(x.says)), None)
         if kind is not None:
             both = Feature(kind.says, partial(_holds_both, kind, of))
             besides, found = ([both if x is kind else x for x in y if x is not of] for y in (besides, found))

@@ -8,6 +8,7 @@ a finding like any other: of its own signature, or a member of one that is known
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
@@ -133,7 +134,7 @@ def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float)
     knows of: tests of their own, one of each symptom.
 
     The screens explain none of it, another implementation gives what is expected, and it has not what decides of reductions
-    that are as wrong.
+    that are as wrong. A parameter that is infinite or NaN is none that anybody sets: what is computed of it is no test.
 
     Args:
         seconds: What all may take.
@@ -147,6 +148,10 @@ def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float)
     known = [x for _, x in causes.reduced(workspace)]
     with suppress(Spent, OperaError):
         for program in (parse_captured(x).program for x in of.silent):
+            if any(
+                isinstance(x, float) and not math.isfinite(x) for y in program.instances() for x in y.params.values()
+            ):
+                continue
             [shown] = ask.look([program])
             if shown.verdict == INCONSISTENT and shown.symptom not in told and ask.agreed(program):
                 ask.target = shown

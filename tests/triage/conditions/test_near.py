@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -102,6 +102,18 @@ def test_that_an_input_holds_0_is_told_where_it_decides() -> None:
 
     found = borne_out(lambda programs: [fails(x) for x in programs], program, {"Any": {}}, Decided())
     assert (found.circumstances, found.exact) == (("0 in an input",), True)
+
+
+def test_that_a_parameter_is_given_at_its_default_is_told_where_it_decides() -> None:
+    """`any(x, keepdim=False)` is another overload than `any(x)`, which OpenVINO does not read."""
+    program = msgspec.structs.replace(call(x=np.float32([[1, 2]])), params={"keepdim": False})
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return ["keepdim" in x.instances()[0].params for x in programs]
+
+    left = Labelled(msgspec.structs.replace(program, params={}), False)
+    found = borne_out(label, program, {"Any": {"keepdim": False}}, Decided(), [left], loud=True)
+    assert (found.circumstances, found.exact) == (("keepdim given",), True)
 
 
 def test_a_tensor_takes_the_place_of_a_number_that_has_no_default() -> None:
