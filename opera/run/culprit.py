@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-COMPILER, LIBRARY, OPERA = "compiler", "library", "opera"
+COMPILER, LIBRARY, BEFORE, OPERA = "compiler", "library", "before", "opera"
+"""Whose a failure is: BEFORE is what of the library makes that which the compiler works on (Frontend.BEFORE)."""
 
 MISTAKES = (TypeError, AttributeError, NameError, LookupError, ImportError, AssertionError)
 """What is raised in a line of opera's own without a frame below it is opera's mistake, whatever it called."""
@@ -54,7 +55,7 @@ def blame(
     library: tuple[str, ...] = (),
     before: tuple[str, ...] = (),
 ) -> str:
-    """Return COMPILER, LIBRARY or OPERA.
+    """Return COMPILER, LIBRARY, BEFORE or OPERA.
 
     Args:
         packages: Those of the compiler. They come first: a module of the adapter's package may belong to them.
@@ -70,7 +71,7 @@ def blame(
     last = max((place for place, own in enumerate(sides) if own), default=-1)
     below = names[last + 1 :]
     if (below and within(below[0], before)) or asked(error, packages, before):
-        return LIBRARY
+        return BEFORE
     if any(within(name, packages) for name in below):
         return COMPILER
     if below:

@@ -101,10 +101,11 @@ def conclude(frontend: Frontend, case: Case, stage: str, seen: Seen, error: Base
         return Conclusion(UNSUPPORTED, symptom.rpartition(".")[2], cut(reason), hooks)
     if seen.blame == culprit.OPERA:
         return Conclusion(ERROR, symptom, message, hooks)
-    if seen.blame == culprit.LIBRARY:
+    if seen.blame == culprit.BEFORE:
         before = " and ".join(getattr(frontend, "BEFORE", ()))
-        what = f"{before} fails" if before else "the library cannot read what it exported"
-        return Conclusion(UNEXPORTED, symptom, cut(f"{what}: {message}"), hooks, asked=before)
+        return Conclusion(UNEXPORTED, symptom, cut(f"{before} fails: {message}"), hooks, asked=before)
+    if seen.blame == culprit.LIBRARY:
+        return Conclusion(UNEXPORTED, symptom, cut(f"the library cannot read what it exported: {message}"), hooks)
     return Conclusion(CRASH, symptom, message, hooks)
 
 

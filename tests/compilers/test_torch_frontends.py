@@ -140,7 +140,7 @@ def test_what_depends_on_data_is_refused_by_the_exceptions_class(compiler, reaso
 def test_what_torch_export_raises_by_itself_is_not_the_onnx_exporters(make, run):
     """`narrow` from a tensor on: torch.onnx.export is not asked before there is a program."""
     case, _ = make("live", "torch.narrow", X, 1, torch.tensor(1), 1)
-    for compiler, whose in ((torchexport, culprit.COMPILER), (onnxexport, culprit.LIBRARY)):
+    for compiler, whose in ((torchexport, culprit.COMPILER), (onnxexport, culprit.BEFORE)):
         frontend = compiler.FRONTENDS["torch"]
         stage, error = run(compiler, case)
         before = getattr(frontend, "BEFORE", ())
@@ -156,8 +156,8 @@ def test_what_pytorchs_decompositions_raise_is_not_the_compilers_that_asked(comp
     stage, error = run(compiler, case)
     packages, adapter = culprit.packages_of(compiler, frontend), culprit.adapter_of(frontend)
     assert stage == "load" and culprit.blame(error, packages, adapter, (), ()) == culprit.COMPILER
-    assert culprit.blame(error, packages, adapter, (), frontend.BEFORE) == culprit.LIBRARY
-    found = judge.conclude(frontend, case, stage, Seen(judge.observed(error, ""), culprit.LIBRARY, ()), error)
+    assert culprit.blame(error, packages, adapter, (), frontend.BEFORE) == culprit.BEFORE
+    found = judge.conclude(frontend, case, stage, Seen(judge.observed(error, ""), culprit.BEFORE, ()), error)
     assert (found.verdict, found.details({})) == (UNEXPORTED, {"asked": "torch.export"})
 
 
