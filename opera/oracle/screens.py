@@ -145,7 +145,7 @@ def _random(
         return Screening("", same.numbers(manifest.outputs), (draws.CONSTANT,))
     own = [actual] if repeated else [actual, *again]
     if found := draws.broken(program, own):
-        if not _reference_too(library, compiler, manifest, directory, program, inputs, len(own)):
+        if not _reference_too(library, compiler, manifest, directory, program, inputs, len(own), found.kind):
             return Screening(
                 "", found.numbers(manifest.outputs), (draws.CONSTANT if found.kind == draws.ELEMENT else draws.UNLIKE,)
             )
@@ -167,15 +167,20 @@ def _reference_too(
     program: Program,
     inputs: list[Value],
     times: int,
+    kind: str,
 ) -> bool:
-    """Whether the reference draws what is not documented, too: it is asked as often, within PATIENCE."""
+    """Whether the reference draws what is not documented, too, and of the same kind: it is asked as often, within PATIENCE.
+
+    An element that never changes is no share that is too large: ONNX Runtime keeps the first one of a Dropout in every run.
+    """
     begun, drawn = time.process_time(), list[list[Value]]()
     while len(drawn) < times and time.process_time() - begun < PATIENCE:
         drawn += (x for x in _drawn(library, compiler, manifest, directory, inputs) if x)
         if not drawn:
             return False
-    drawn = drawn[:1] if declared.seeded(program) and all(x == drawn[0] for x in drawn) else drawn[:times]
-    return draws.broken(program, drawn) is not None
+    drawn = drawn[:1] if all(x == drawn[0] for x in drawn) else drawn[:times]  # it has a seed: that is one draw
+    found = draws.broken(program, drawn)
+    return found is not None and found.kind == kind
 
 
 def _unvarying(

@@ -39,9 +39,17 @@ def _ask(compute: Any) -> tuple[list[Value] | None, str]:
 
 
 def _eager(program: Program, outputs: tuple[Outputs, ...], inputs: list[Value]) -> list[Value]:
-    model = torch_module.module(program, outputs)
+    model = _built(program, outputs)
     result = torch_module.eager(model, torch_module.tensors(program, inputs))
     return [torch_module.encoded(x) for x in torch_module.leaves(result)]
+
+
+def _built(program: Program, outputs: tuple[Outputs, ...]) -> Any:
+    """Return the module, which is built with the seed 0, without that seed for what it draws: that is to differ."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        return torch_module.module(program, outputs)
 
 
 def _wide(program: Program, outputs: tuple[Outputs, ...], inputs: list[Value], expected: list[Value]) -> list[Value]:
@@ -52,7 +60,7 @@ def _wide(program: Program, outputs: tuple[Outputs, ...], inputs: list[Value], e
     """
     import torch
 
-    model = _cast(torch_module.module(with_params(program, _wide_params), outputs))
+    model = _cast(_built(with_params(program, _wide_params), outputs))
     args = tuple(_upcast(x) for x in torch_module.tensors(program, inputs))
     results = torch_module.leaves(torch_module.eager(model, args))
     if [tuple(x.shape) for x in results] != [x.shape for x in expected]:

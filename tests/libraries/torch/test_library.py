@@ -1,6 +1,7 @@
 """A PyTorch instance becomes a module that PyTorch itself runs, exports and agrees with."""
 
 import base64
+import itertools
 import math
 import zlib
 from contextlib import suppress
@@ -258,6 +259,15 @@ def test_layouts_are_restored(tmp_path):
 def test_what_draws_random_numbers_is_known(case, random, tmp_path):
     manifest, _ = wrap(case, tmp_path)
     assert ("nondeterministic" in manifest.tags) is random
+
+
+def test_the_reference_of_a_module_draws_anew_each_time(tmp_path):
+    """Modules are built with the seed 0, so that all have the same weights: what they draw is another matter."""
+    case = captured_module("torch.nn.Dropout", (), torch.ones(64), training=True)
+    manifest, _ = wrap(case, tmp_path)
+    inputs = migrated.read_values(tmp_path, "inputs")
+    drawn = [library.opinions(manifest, tmp_path, inputs, "tvm")[0].outputs for _ in range(4)]
+    assert all(one != other for one, other in itertools.combinations(drawn, 2))
 
 
 def test_weights_are_the_same_in_every_process(tmp_path):
