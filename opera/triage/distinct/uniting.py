@@ -80,7 +80,7 @@ def united(
         for what in _common(x, program):
             common[x.frontend, x.environment, what, all_numbers].add(name)
         form = plain.get(x.stored)
-        if form is not None and is_form_of(form, x) and (node := _exported(form, program)):
+        for node in _exported(form, program) if form is not None and is_form_of(form, x) else ():
             common[x.frontend, x.environment, (shown.verdict, shown.symptom, node), False].add(name)
         if all_numbers and not x.deciding:
             common[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
@@ -97,20 +97,24 @@ def united(
     }
 
 
-def _exported(x: Reduction, of: Program) -> Hashable:
-    """Return what two plain forms are alike in that are one: the node of the exported file, or the call that becomes it, and
-    how that fails. Of what is drawn neither numbers nor shapes tell, but the law that is broken; nothing where that form is one
-    of the library's own calls, which leaves less to chance and is of the same operator.
+def _exported(x: Reduction, of: Program) -> Iterator[Hashable]:
+    """Yield what two plain forms are alike in that are one: the node of the exported file, or the call that becomes it, and
+    how that fails; or of nodes the operator, and what is told to decide, whatever dtype they were made in. Of what is drawn
+    neither numbers nor shapes tell, but the law that is broken; nothing where that form is one of the library's own calls,
+    which leaves less to chance and is of the same operator.
     """
     program, shown = x.program().program, x.outcome
-    if law := shown.details.get("drawn"):
-        if program.library == of.library:
-            return None
+    at = (x.frontend, shown.verdict, shown.stage, shown.symptom)
+    law, node = shown.details.get("drawn"), program.library != of.library
+    if not law:
+        said = normalise(shown.message)
+        yield *at, outline(program) + said.encode()
+        told = frozenset(map(deciding.key, (*x.deciding, *x.besides, *x.circumstances)))
+        if node and told:
+            yield *at, tuple(sorted(program.operators)), told, said
+    elif node:
         calls = [program] if isinstance(program, Instance) else program.calls
-        form = msgspec.json.encode([program.library, law, *map(_told, calls)], order="sorted")
-    else:
-        form = outline(program) + normalise(shown.message).encode()
-    return x.frontend, shown.verdict, shown.stage, shown.symptom, form
+        yield *at, msgspec.json.encode([program.library, law, *map(_told, calls)], order="sorted")
 
 
 def _common(x: Reduction, program: Program) -> Iterator[Hashable]:

@@ -175,6 +175,23 @@ def test_what_is_one_node_of_the_exported_file_is_one_cause() -> None:
         assert (found.get("Fnormal") == "Flog_normal" or found.get("Flog_normal") == "Fnormal") is same
 
 
+@pytest.mark.parametrize(("told", "same"), [(("an empty input",), True), (("0-d inputs",), False), ((), False)])
+def test_nodes_of_one_operator_of_which_the_same_is_told_are_one_cause(told: tuple[str, ...], same: bool) -> None:
+    """A constant without elements, which exporters write of whatever dtype."""
+
+    def plain(x: Value, besides: tuple[str, ...]) -> Reduction:
+        shown = program("Constant", value=x)
+        return reduced("F", "t", shown, outcome=VALUE, frontend="openvino-onnx", besides=besides).reduction
+
+    def called(name: str) -> Reduced:
+        shown = msgspec.structs.replace(program(f"torch.{name}"), library="torch")
+        return reduced(f"F{name}", name, shown, outcome=VALUE, frontend="openvino-torch", stored=name)
+
+    made = {"logspace": plain(tensor(1.0), ("an empty input",)), "rank": plain(tensor(1.0, 2.0), told)}
+    found = uniting.united([called("logspace"), called("rank")], {}, {"Flogspace": 0.0}, plain=made)
+    assert bool(found) is same
+
+
 def test_the_plainest_call_that_fails_so_is_one_cause_and_another_failures_form_is_none() -> None:
     """Two EinsumDense are one Dense to who is given the file; what fails otherwise by another route is no Dense for that."""
     form = reduced(
