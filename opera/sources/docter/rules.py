@@ -37,6 +37,8 @@ _INTERVAL = re.compile(rf"([\[(])\s*({_NUMBER})\s*,\s*({_NUMBER})\s*([\])])")
 _NDIM = re.compile(
     r"\b(?:(\d)[- ]?d(?:imensional)?|(scalar|vector|matrix|matrices))\b(?:\s*(?:or (higher|more|greater)|\+))?"
 )
+TITLE = 3
+"""Words of a sentence that does but name a parameter, at most."""
 _QUOTED = re.compile(r"``?[\"']([\w-]{1,40})[\"']``?|[\"']([\w-]{1,40})[\"']|``(none|None)``")
 _SHAPE = re.compile(
     r"(?:shapes?|size)?\s*:?\s*(?::math:)?`{0,2}\s*([(\[](?:[^()\[\]]|\([^()]*\)|\[[^\[\]]*\])*[)\]])`{0,2}"
@@ -88,8 +90,14 @@ def parameter(name: str, made: Texts, default: str | None, description: str) -> 
 
 
 def _leading(description: str) -> str:
-    """Return the words before the first full stop where they say what a parameter is, else nothing."""
-    first = re.split(r"\.(?:\s|$)|[;:]", description, maxsplit=1)[0].lower().replace("`", "")
+    """Return the words before the first full stop where they say what a parameter is, else nothing; those before the second
+    where the first ends a title (`Target shape. Tuple of integers, does not include ...`)."""
+    first, *rest = re.split(r"\.(?:\s|$)|[;:]", description, maxsplit=1)
+    title = first and rest and len(first.split()) <= TITLE
+    return _said(first.lower().replace("`", "")) or (_leading(rest[0]) if title else "")
+
+
+def _said(first: str) -> str:
     said = re.match(
         r"(?:an? |the )?(?:optional |positive |non-negative |python |input |output |single |\d-?d |symbolic )*"
         r"(bool|int|float|str|tuple|list|dict|tensor|integer|boolean|string|tuple/list|sequence|scalar"

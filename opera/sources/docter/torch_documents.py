@@ -183,6 +183,7 @@ def _module(operator: str) -> Api:
     found: Any = torch_api.resolve(operator)
     described = docstrings.arguments(found.__doc__)
     constructor, called = torch_schemas.constructor(operator), torch_schemas.forward(operator)
+    constructor = [x for x in constructor if not x.name.startswith("*")]  # `Module(*args)` takes none
     parameters = {x.name: _parameter(x, x.name, described) for x in constructor if x.name not in ("device", "dtype")}
     shapes = _shapes(found.__doc__, set(parameters))
     texts = docstrings.entries(found.forward.__doc__)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, equal, listing, peculiar, scalars
+from opera.triage.conditions import deciding, dtypes, equal, listing, peculiar, ranks, scalars
 from opera.triage.conditions.arguments import WRITTEN
 from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import naming
@@ -162,12 +162,25 @@ def _parameter(
         return Feature(
             f"{name}={_either(values)}", lambda x: any(smaller.same(y, value_of(x, name, known)) for y in values)
         )
+    if len(values) > 1 and smaller.is_axes(name) and type(default) is int and default in ENDS:
+        made = Feature(f"{name} other than the {ENDS[default]} axis", partial(_names_other, name=name, than=default))
+        if all(map(made.holds, (program, *failing))):
+            return made
     if len(values) <= LISTED and (alone or (stated and _number(own) and not smaller.is_axes(name))):
         return Feature(
             f"{name}={_either(values)}", lambda x: any(smaller.same(y, value_of(x, name, known)) for y in values)
         )
     words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
     return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
+
+
+ENDS: Mapping[Value, str] = {0: "first", -1: "last"}
+"""Axes that a parameter may name by default, and how they are told: counted from the other end they are another number."""
+
+
+def _names_other(program: Program, name: str, than: int) -> bool:
+    value, rank = value_of(program, name, {name: than}), ranks.rank_of(program) or 0
+    return type(value) is int and rank > 0 and value % rank != than % rank
 
 
 def _of_each(value: Value) -> Value:

@@ -47,6 +47,8 @@ def test_docstrings_are_read_by_heading() -> None:
         ("", 'One of `"valid"` or `"same"`.', '"valid"', {"dtype": ["string"], "ndim": ["0"], "enum": ["valid", "same"]}),
         ("", "int or tuple/list of 2 integers, the window.", None,
          {"dtype": ["int"], "structure": ["list", "tuple"], "shape": ["[2]"], "ndim": ["0", "1"]}),
+        ("", "Target shape. Tuple of integers, without the batch.", None,
+         {"dtype": ["int"], "structure": ["tuple"], "ndim": ["1"]}),
         (":class:`torch.dtype`", "the desired data type", "None", {"dtype": ["dtype"]}),
         ("", "", None, {}),
     ],
