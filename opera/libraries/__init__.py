@@ -189,8 +189,8 @@ class Plain(Library, Protocol):
 
     def simplest(self, program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
         """Return the simplest calls of what a program is given (`opera.libraries.simplest`), the simplest of each first; or the
-        panel's, which are as simple, of other kinds. With `cast`, from the dtype that it returns to the one that it should,
-        that cast is one of them.
+        panel's, which are as simple, of other kinds. With `cast`, from the dtype that it returns, or that an input has, to the
+        one that it should have, that cast is one of them.
 
         Some may be none that the library takes. Imports nothing heavy.
         """

@@ -71,8 +71,8 @@ def calls(
 
     Args:
         typed: Name of a dtype → what a parameter holds that names it.
-        cast: From the dtype that a program returns to the one that it should: what is computed in the first may be cast at the
-            end, so that is tried alone, too.
+        cast: From the dtype that a program returns to the one that it should, or from that of an input to that of the result:
+            what is computed in another dtype is cast at the end, or before, so that is tried alone, too.
     """
     given, rows = list(_kinds(program)), [x for x in declared(library) if x.panel is panel]
     odd = [x for x in given if not _plain(x)][:KINDS]
@@ -80,7 +80,7 @@ def calls(
     made += [_call(library, row, x, {}, context) for row in rows if row.constant for x in given[:1]]
     for row in (x for x in rows if x.param):
         held = [(ORDINARY[0], x) for x in list(dict.fromkeys(_dtypes(program, row.named)))[:KINDS]]
-        held += [(cast.begins, typed(cast.ends))] if cast is not None and {*cast} <= NUMPY else []
+        held += [(cast.begins, typed(cast.ends))] if cast is not None and cast.begins in NUMPY else []
         made += [_call(library, row, Tensor.of(np.ones(1, of)), {row.param: x}, context) for of, x in held]
     return made
 

@@ -46,7 +46,7 @@ def incidental(ask: Asker, kept: list[Program]) -> Incidental:
     library = libraries.get(program.library)
     if target is None or not _tells(target) or not hasattr(library, "simplest"):
         return Incidental()
-    every = cast(Plain, library).simplest(program, cast=_cast(target))
+    every = cast(Plain, library).simplest(program, cast=_cast(ask, program, target))
     calls = [x for x in every if x.id != program.id]
     found = [x for x in _alike(ask, program, calls) if _given_decides(ask, program, x)]
     if not found:
@@ -69,11 +69,19 @@ def incidental(ask: Asker, kept: list[Program]) -> Incidental:
     return Incidental(tuple(names), always)
 
 
-def _cast(shown: Outcome) -> Cast | None:
-    """Return from which dtype to which a result should have been cast, where it has another than expected."""
-    if shown.verdict != INCONSISTENT or shown.symptom != "dtype":
+def _cast(ask: Asker, program: Program, shown: Outcome) -> Cast | None:
+    """Return from which dtype to which a result should have been cast, where it has another than expected; or an input is,
+    where those of a crash or refusal have several, and the result one of them. Raises Spent.
+    """
+    if shown.verdict == INCONSISTENT and shown.symptom == "dtype":
+        return Cast(str(shown.details["actual"]), str(shown.details["expected"]))
+    given = list(dict.fromkeys(x.dtype for x in smaller.leaves(program)))
+    if shown.verdict not in (CRASH, REFUSED) or len(given) < 2:
         return None
-    return Cast(str(shown.details["actual"]), str(shown.details["expected"]))
+    first = next(iter(ask.reference(program) or ()), None)
+    ends = first.dtype if isinstance(first, Tensor) else ""
+    begins = next((x for x in given if x != ends), "")
+    return Cast(begins, ends) if ends in given else None
 
 
 def _alike(ask: Asker, program: Program, calls: Sequence[Instance]) -> list[Instance]:
@@ -90,7 +98,10 @@ def _tells(shown: Outcome) -> bool:
 
 
 def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> bool:
-    """Whether two failures are the same to the letter, and at one place; what names its own operator is about that."""
+    """Whether two failures are the same to the letter, and at one place; what names its own operator is about that.
+
+    A cast that a program has made of its input or result may be named by both: that is what fails then.
+    """
     if one.verdict == INCONSISTENT:
         return all(one.details.get(x) == other.details.get(x) for x in ("expected", "actual", "output"))
     said = [cause(x.message) or x.message for x in (one, other)]
@@ -100,7 +111,8 @@ def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> boo
         return False
     functions = [location.shared(x.conversion_function).partition("@")[0] for x in (one, other)]
     of_all = functions[0] == functions[1]  # code that all come by is named for none of them
-    own = _names(*program.operators, call.operator, *([] if of_all else functions))
+    named = functions[:1] if call.params else [call.operator, *functions]
+    own = _names(*program.operators, *(x for x in named if not of_all or x == call.operator))
     return (words or bool(_place(one))) and not own.intersection(re.findall(r"[a-z]{3,}", " ".join(said).lower()))
 
 

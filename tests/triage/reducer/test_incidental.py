@@ -109,6 +109,21 @@ def test_a_cast_to_what_should_be_returned_is_told_in_place_of_what_ends_in_one(
     assert told == (("torch.tile",), False)  # what else returns int64 may be right
 
 
+def test_a_cast_that_a_call_of_two_dtypes_implies_is_told_in_its_place() -> None:
+    """OpenVINO knows no bfloat16 of Keras: not what multiplies fails, but the cast to it, which the message names."""
+    fails = changed(
+        NO_TYPE, message="Convert name: to cannot be done", conversion_function="torch.matmul@reference.cpp:36"
+    )
+    cast = changed(fails, conversion_function="torch.Tensor.to@reference.cpp:36")
+    x, y = (Operand(name, Tensor.of(np.ones(2, dtype))) for name, dtype in (("input", "float64"), ("mat2", "int8")))
+    kept: list[Program] = [Instance("torch", "torch.matmul", {}, (x, y), (), {})]
+    ask = Answers(fails, {"torch.matmul": fails, "torch.Tensor.to": cast})
+    ask.reference = lambda of: [x.value]  # type: ignore[method-assign, list-item, return-value]
+    assert incidental(ask, kept).others == ("torch.matmul",)
+    assert kept[-1].operator == "torch.Tensor.to" and kept[-1].params == {"dtype": Named("torch.dtype", "float64")}
+    assert kept[-1].inputs[0].value == Tensor.of(np.ones(1, "int8"))
+
+
 def test_a_program_that_fails_in_float32_too_has_an_operator_that_matters() -> None:
     kept: list[Program] = [of("torch.tile")]
     ask = Answers(NO_TYPE, {"torch.tile": NO_TYPE, "torch.abs": NO_TYPE}, always=True)
