@@ -217,8 +217,8 @@ def _api() -> _Api:
         for name, found in (*_functions(known), *_methods(known), *_properties(), *_modules()):
             other = api.names.get(found)
             if other is not None and _is_alias(other, name) and denied(name) is None:
-                api.aliases.update({x: y for x, y in api.objects.items() if x == other})
-                api.objects.pop(other, None)
+                if other in api.objects:
+                    api.aliases[other] = api.objects.pop(other)
                 del api.names[found]  # so that its key is the callable of this name
             if api.names.setdefault(found, name) == name and denied(name) is None:
                 api.objects[name] = found

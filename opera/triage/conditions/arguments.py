@@ -208,10 +208,11 @@ def given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | N
                 yield made
                 yield smaller.with_param(made, other, None) if made is not None else None
     found = smaller.leaves(program)
-    listed = any(isinstance(x, dict) and "kwargs" in x for x in program.context.values())
     dtype = next((x.dtype for x in found if "float" in x.dtype), "float32")
     channels = [(x,) for shape in (y.shape for y in found[:1]) for x in (*shape[1:2], *shape[-1:], *shape)]
-    for shape in dict.fromkeys((*channels, *(x.shape for x in found), ())) if listed else ():  # else they have places
+    for shape in (
+        dict.fromkeys((*channels, *(x.shape for x in found), ())) if _listed(program) else ()
+    ):  # else they have places
         value = counted_leaf(simpler.numbered(np.ones(shape), dtype))
         whole: Instance | None = program
         for name in names:

@@ -162,8 +162,10 @@ def _parameter(
         return Feature(
             f"{name}={_either(values)}", lambda x: any(smaller.same(y, value_of(x, name, known)) for y in values)
         )
-    if len(values) > 1 and smaller.is_axes(name) and type(default) is int and default in ENDS:
-        made = Feature(f"{name} other than the {ENDS[default]} axis", partial(_names_other, name=name, than=default))
+    if len(values) > 1 and smaller.is_axes(name) and type(default) is int and default in BY_DEFAULT:
+        made = Feature(
+            f"{name} other than the {BY_DEFAULT[default]} axis", partial(_names_other, name=name, than=default)
+        )
         if all(map(made.holds, (program, *failing))):
             return made
     if len(values) <= LISTED and (alone or (stated and _number(own) and not smaller.is_axes(name))):
@@ -174,7 +176,7 @@ def _parameter(
     return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
 
 
-ENDS: Mapping[Value, str] = {0: "first", -1: "last"}
+BY_DEFAULT: Mapping[Value, str] = {0: "first", -1: "last"}
 """Axes that a parameter may name by default, and how they are told: counted from the other end they are another number."""
 
 

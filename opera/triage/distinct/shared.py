@@ -65,7 +65,7 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     if shown.verdict != CRASH:
         return
     said = _said(shown, program.operators)
-    if COMPLEX.search(shown.message):
+    if _exports(x) and COMPLEX.search(shown.message):
         yield COMPLEX.pattern, shown.stage, shown.symptom
     if all(map(deciding.is_dtype, told)) and _is_before(shown):
         yield BEFORE, shown.symptom, shown.location, shown.message
@@ -88,8 +88,13 @@ def _converts_none(x: Reduction) -> bool:
     """Whether a file is run that a library's exporter wrote, and nobody names code of their own for the operator."""
     compiler, _, library = x.frontend.rpartition("-")
     written = bool(exporters.makers(library, compilers.artefact(compiler, library, x.variant)))
-    exported = compilers.exporter(compiler, library) or written
-    return exported and not location.names_converter(x.outcome.conversion_function)
+    return (_exports(x) or written) and not location.names_converter(x.outcome.conversion_function)
+
+
+def _exports(x: Reduction) -> bool:
+    """Whether an exporter is under test."""
+    compiler, _, library = x.frontend.rpartition("-")
+    return compilers.exporter(compiler, library)
 
 
 def _is_before(shown: Outcome) -> bool:

@@ -134,7 +134,8 @@ def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float)
     knows of: tests of their own, one of each symptom.
 
     The screens explain none of it, another implementation gives what is expected, and it has not what decides of reductions
-    that are as wrong. A parameter that is infinite or NaN is none that anybody sets: what is computed of it is no test.
+    that are as wrong. Nor is a parameter infinite or NaN that is finite in the reduced one:
+    a search set it so, and nobody else.
 
     Args:
         seconds: What all may take.
@@ -148,9 +149,7 @@ def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float)
     known = [x for _, x in causes.reduced(workspace)]
     with suppress(Spent, OperaError):
         for program in (parse_captured(x).program for x in of.silent):
-            if any(
-                isinstance(x, float) and not math.isfinite(x) for y in program.instances() for x in y.params.values()
-            ):
+            if unbounded(program) - unbounded(of.program().program):
                 continue
             [shown] = ask.look([program])
             if shown.verdict == INCONSISTENT and shown.symptom not in told and ask.agreed(program):
@@ -160,6 +159,12 @@ def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float)
                 if (found := store(workspace, ask, verdicts[0], program, "varied")) is not None:
                     told.add(shown.symptom)
                     yield found
+
+
+def unbounded(program: Program) -> set[str]:
+    """Return the parameters that are infinite or NaN."""
+    params = (x for call in program.instances() for x in call.params.items())
+    return {name for name, value in params if isinstance(value, float) and not math.isfinite(value)}
 
 
 def _lacking(workspace: Workspace, ask: Asker, alike: Sequence[Reduction], program: Program) -> bool:

@@ -111,8 +111,8 @@ def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> boo
         return False
     functions = [location.shared(x.conversion_function).partition("@")[0] for x in (one, other)]
     of_all = functions[0] == functions[1]  # code that all come by is named for none of them
-    named = functions[:1] if call.params else [call.operator, *functions]
-    own = _names(*program.operators, *(x for x in named if not of_all or x == call.operator))
+    by = functions if not call.params else functions[:1]
+    own = _names(*program.operators, *([] if call.params else [call.operator]), *([] if of_all else by))
     return (words or bool(_place(one))) and not own.intersection(re.findall(r"[a-z]{3,}", " ".join(said).lower()))
 
 

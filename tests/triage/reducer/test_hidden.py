@@ -189,6 +189,16 @@ def test_a_random_program_that_returns_passes_beside_one_that_ends(verdict: str,
     assert [x.program for x in ask.seen() if not x.fails] == ([drawn(1.0)] if passes else [])
 
 
+@pytest.mark.parametrize(("number", "found"), [(float("inf"), {"alpha"}), (float("nan"), {"alpha"}), (2.0, set())])
+def test_what_a_search_made_infinite_is_known_and_norms_may_be_infinite(number: float, found: set[str]) -> None:
+    """ONNX Runtime's LRN with `alpha=inf`, which opera had tried beside `alpha=0.0`, was a finding of its own."""
+
+    def norm(alpha: float) -> Instance:
+        return Instance("torch", "norm", {"ord": float("inf"), "alpha": alpha}, (), (), {})
+
+    assert hidden.unbounded(norm(number)) - hidden.unbounded(norm(0.0)) == found
+
+
 def test_what_has_not_what_decides_of_what_is_as_wrong_is_something_else(workspace: Workspace) -> None:
     """A wrong shape where a parameter is given says nothing of one where it is not."""
 
