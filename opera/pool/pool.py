@@ -51,7 +51,8 @@ DEATHS = 3
 FORGIVEN = 100
 """and without so many jobs done in between."""
 SENT = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGSTOP")
-"""Signals that come from somebody: a death by one of them that does not happen again was somebody else's doing."""
+"""Signals that come from somebody: a death by one of them that does not happen again was somebody else's doing. Each is told
+apart: a job that ends itself by SIGTERM may have been killed by another one when it was run again."""
 LARGEST_ANSWER = 256 << 20
 
 
@@ -119,7 +120,7 @@ class Pool:
         server = self._servers[group]
         raw = msgspec.Raw(msgspec.msgpack.encode(payload))
         call = call or server.group.call
-        server.queue.append(Task(next(self._order), tag, call, raw, seconds, memory, fresh, again=not twice))
+        server.queue.append(Task(next(self._order), tag, call, raw, seconds, memory, fresh, once=not twice))
         if server.state == "new":
             self._start(server)
         self._dispatch()
@@ -296,7 +297,9 @@ class Pool:
             if worker.rss() > worker.server.rss + worker.task.memory:
                 self._kill(worker, OUT_OF_MEMORY)
             elif worker.clock.look(worker.pid) >= worker.task.seconds:
-                self._kill(worker, "" if worker.stopped() and not worker.task.again else TIMEOUT)
+                self._kill(
+                    worker, "" if worker.stopped() and not worker.task.once and not worker.task.ended else TIMEOUT
+                )
             elif now >= worker.deadline:
                 self._kill(worker, STARVED)
 
@@ -458,8 +461,8 @@ class Pool:
             return
         if task is not None and worker.unread and worker.history:
             self._requeue(worker, task)
-        elif task is not None and not task.again and not worker.reason and how in SENT:
-            task.again = True
+        elif task is not None and not task.once and not worker.reason and how in SENT and how not in task.ended:
+            task.ended.append(how)
             self._requeue(worker, task)
         elif task is not None:
             result = self._result(worker, task, worker.reason or ABORT)

@@ -153,7 +153,8 @@ class Task(msgspec.Struct):
     memory: int
     fresh: bool
     suspect: bool = False  # the fork server died while it ran: it is run again with no other beside it
-    again: bool = False  # a signal ended it that may have been another job's doing: it is run a second time
+    once: bool = False  # it is not run again, whatever signal ends it
+    ended: list[str] = []  # signals that ended it and may have been another job's doing: after each it was run again
 
 
 class Worker:

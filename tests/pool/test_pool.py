@@ -294,6 +294,21 @@ def test_a_job_that_signals_itself_pays_for_it(pool: Pool, number: int, status: 
     assert one(pool, "signal_itself", int(number), seconds=0.5).status == status
 
 
+@pytest.mark.parametrize(
+    ("numbers", "found"),
+    [
+        ((signal.SIGTERM, signal.SIGKILL, signal.SIGTERM), (ABORT, "SIGTERM")),  # another job's SIGKILL came between
+        ((signal.SIGKILL, signal.SIGTERM), (DONE, "")),  # both were others' doing
+        ((signal.SIGTERM, signal.SIGTERM), (ABORT, "SIGTERM")),
+    ],
+)
+def test_a_job_pays_for_the_signal_that_ends_it_each_time(
+    pool: Pool, tmp_path: Path, numbers: tuple[int, ...], found: tuple[str, str]
+) -> None:
+    result = one(pool, "signalled", [str(tmp_path / "runs"), *map(int, numbers)])
+    assert (result.status, result.exit) == found
+
+
 def test_a_signal_that_nobody_else_can_have_sent_is_paid_for_at_once(pool: Pool, tmp_path: Path) -> None:
     for twice in (True, False):
         path = tmp_path / str(twice)
