@@ -85,10 +85,12 @@ class Variant(msgspec.Struct, frozen=True):
 
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
 LAWFUL, BODY, LOWERED, FILE, GIVEN, SOURCE = "lawful", "body", "lowered", "file", "given", "source"
-NODE, EACH, COUNTED, THREADS, SETTING, NEWEST = "node", "each", "counted", "threads", "setting", "newest"
+NODE, EACH, COUNTED, THREADS, SETTING = "node", "each", "counted", "threads", "setting"
+NEWEST, OPSET = "newest", "opset"
 """Kinds of ways: see Way."""
 UNSET = (THREADS, SETTING)
-"""Kinds of ways that leave out a setting which opera makes, and users need not: blame asks none of them, nor of NEWEST."""
+"""Kinds of ways that leave out a setting which opera makes, and users need not: blame asks none of them, nor of NEWEST or
+OPSET."""
 CONVERSION, INFERENCE, OPTIMISATION, KERNEL = "conversion", "type inference", "optimisation", "kernel"
 INTERFACE = "interface"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -122,13 +124,13 @@ class Way(msgspec.Struct, frozen=True):
             from the front, where the compiler says nothing of such; a Refusal where it has none. THREADS: the same,
             with as many threads as the compiler takes by itself; what spoils its process is asked so. SETTING: the same,
             with another setting left as the compiler has it, that opera makes. NEWEST: an exporter writes a file of the newest
-            version that it knows.
+            version that it knows. OPSET: it writes one of another version, between these and the oldest that it takes.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
         artefacts: Of GIVEN, the artefacts that can be given so.
         told: Of GIVEN, how the model is given else, and how in this way: `read by path`, `from the file's bytes`. Of a way that
             leaves out a setting, that setting, and what there is in its place: `INFERENCE_NUM_THREADS=1`, `=0`; of NEWEST,
-            how it is told that the version is the usual one.
+            how it is told that the version is the usual one; of OPSET, that it is an older one, and which it is not.
     """
 
     name: str

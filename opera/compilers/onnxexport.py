@@ -21,6 +21,7 @@ from opera.compilers import (
     APART,
     FILE,
     NEWEST,
+    OPSET,
     RECIPES,
     SOURCE,
     Case,
@@ -57,6 +58,11 @@ LATEST = Way(
     "load",
     told=("opset_version is left at its default", "the newest"),
 )
+OPSETS = {
+    f"opset-{x}": (x, Way(f"opset-{x}", OPSET, f"at opset {x}", "load", told=(f"opset_version is below {x}", str(x))))
+    for x in (18, 21, 22, 23)
+}
+"""Older and newer than what PyTorch takes by default, 20 in its version 2.13: the code of its translation is written for 18."""
 DECOMPOSED = Way("source", SOURCE, "the code that translates it", "load")
 
 UNSUPPORTED = messages.table("onnxexport", "exporter")
@@ -93,7 +99,7 @@ class Torch:
     PACKAGES = ("torch.onnx", *PACKAGES)
     BEFORE = torch_operators.BEFORE
     EXPORTER, MAKES, RUNTIME = True, "onnx", onnxruntime.NAME
-    WAYS = (*WAYS, DECOMPOSED, LATEST)
+    WAYS = (*WAYS, DECOMPOSED, LATEST, *(x for _, x in OPSETS.values()))
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """torch.onnx.export decomposes, and builds its registry."""
 
@@ -107,8 +113,8 @@ class Torch:
         live = torch_live.rebuilt(case)
         live.quicken()
         with torch.no_grad():
-            latest = {"opset_version": _newest()} if case.way == LATEST.name else {}
-            export = partial(recipe.export, live.module, str(path), live.args, live.inputs, live.outputs, **latest)
+            version = {"opset_version": _opset(case.way)} if _opset(case.way) else {}
+            export = partial(recipe.export, live.module, str(path), live.args, live.inputs, live.outputs, **version)
             if case.way == DECOMPOSED.name:
                 raise Read(_translating(export))
             export()
@@ -118,7 +124,7 @@ class Torch:
         return case.model
 
     def compile(self, loaded: Path, case: Case) -> Any:
-        return _checked(loaded, case.way if case.way != LATEST.name else "")
+        return _checked(loaded, "" if _opset(case.way) else case.way)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         """Run it. ONNX has hardly an operator for complex numbers: PyTorch's exporter makes pairs of them, as its docs say."""
@@ -152,11 +158,14 @@ class Torch:
         return Recipe((f"{own}:export",), (CHECK,), (_infer(involved),), onnxruntime.low_precision(involved))
 
 
-def _newest() -> int:
-    """Return the newest opset that PyTorch's exporter writes."""
+def _opset(way: str) -> int:
+    """Return the opset that PyTorch's exporter is asked for by a way, no newer one than it writes; 0 for its default."""
+    if way != LATEST.name and way not in OPSETS:
+        return 0
     from torch.onnx import _constants
 
-    return int(_constants.ONNX_MAX_OPSET)
+    newest = int(_constants.ONNX_MAX_OPSET)
+    return min(newest, OPSETS[way][0]) if way in OPSETS else newest
 
 
 class DeclaredOtherwise(Told):

@@ -24,6 +24,7 @@ from opera.compilers import (
     LOWERED,
     MADE,
     NEWEST,
+    OPSET,
     OPTIMISATION,
     OWN,
     SOURCE,
@@ -301,7 +302,11 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
     route = next((x for x in frontend.VARIANTS if x.name == about.variant), frontend.VARIANTS[0])
     found = [Ask(AS_FOUND, "as it was found", about.judged(insist=about.seen.verdict == UNSTABLE))]
     early = about.seen.stage == "load"
-    ways = [x for x in compilers.ways(frontend) if x.kind not in (*UNSET, NEWEST) and (not early or x.stage == "load")]
+    ways = [
+        x
+        for x in compilers.ways(frontend)
+        if x.kind not in (*UNSET, NEWEST, OPSET) and (not early or x.stage == "load")
+    ]
     ways = [x for x in ways if not x.artefacts or route.artefact in x.artefacts]
     decides = tuple(_read_as(deciding.key(x)) for x in about.deciding)
     asked_by = (x for x in ways if x.kind not in (MADE, LOWERED))

@@ -89,9 +89,9 @@ NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE = "is no constant", "is a graph input", "
 as the attribute that an older version of the operator has for it."""
 UNNAMED = "an empty name for "
 """How it begins that a node leaves out an input by an empty name, where it passes by none: both mean the same."""
-IS_SET, LEFT_AT = " is set", " is left at its default"
+IS_SET, LEFT_AT, BELOW = " is set", " is left at its default", " is below "
 """How a setting ends that opera makes, where it passes without: users need not make it; how one that users may make so that it
-passes."""
+passes, and how it is told from which version on it does."""
 RETURNED = "its result is an output of the model"
 """Told where it passes once another call takes what it returns, and the model returns what that makes of it."""
 EMPTY, RANKED = "an empty input", re.compile(r"an? ((?:\d-d )?input(?: of rank .*)?)$")
@@ -473,9 +473,18 @@ def _decided(deciding: Iterable[str], most: int | None = None) -> str:
     named = [COMPARED.sub(r"\2 equal to \1", x) for x in deciding if LENGTH_ONE not in x]
     trains = f" in {TRAINING}" if TRAINING in named else ""
     named = [x for x in named if x != TRAINING]
-    fed = [x for x in named if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE, IS_SET, LEFT_AT)) or x == RETURNED]
+    fed = [
+        x
+        for x in named
+        if x.endswith((NO_CONSTANT, GRAPH_INPUT, NO_ATTRIBUTE, IS_SET)) or of_version(x) or x == RETURNED
+    ]
     others = listed(together([x for x in named if x not in fed])[:most])
     return trains + (f" with {others}" if others else "") + (f" where {' and '.join(fed)}" if fed else "")
+
+
+def of_version(says: str) -> bool:
+    """Whether this tells that an exporter takes an older version than one at which it is right."""
+    return says.endswith(LEFT_AT) or BELOW in says
 
 
 def together(told: Sequence[str]) -> list[str]:

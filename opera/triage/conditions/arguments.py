@@ -269,10 +269,16 @@ def with_input(program: Instance, name: str, value: Value, order: Instance | Non
 
 def as_number(program: Instance) -> Iterator[Instance]:
     """Yield a call with a number of Python's in place of each of its tensors, beside another one: `x ** 2`, which a library
-    promotes to the dtype of the tensor, and for which a compiler may have a path of its own; of integers also 2.0."""
+    promotes to the dtype of the tensor, and for which a compiler may have a path of its own; of integers and truth values also
+    one of the next kind."""
     held = {x.name: leaf for x in program.inputs if isinstance(leaf := tensor(program, x.name), Tensor)}
     for name, leaf in held.items() if len(held) > 1 and _listed(program) else []:
-        numbers: tuple[Value, ...] = (2, 2.0) if "int" in leaf.dtype else (2.0,) if "float" in leaf.dtype else ()
+        kinds: tuple[tuple[str, tuple[Value, ...]], ...] = (
+            ("int", (2, 2.0)),
+            ("float", (2.0,)),
+            ("bool", (True, 2, 2.0)),
+        )
+        numbers = next((of for part, of in kinds if part in leaf.dtype), ())
         left = tuple(x for x in program.inputs if x.name != name)
         for number in numbers:
             yield msgspec.structs.replace(program, inputs=left, params={**program.params, name: number})

@@ -23,8 +23,8 @@ COMMON = 4
 """So many of these are asked about first: where the program fails alike in all that say anything, no more are."""
 FLOATS, UNSIGNED, INTEGERS = (frozenset(x for x in CONTAINERS if re.match(y, x)) for y in ("b?float", "uint", "u?int"))
 INTEGER, FLOATING = "integer inputs", "floating-point inputs"
-PROMOTED = "inputs promoted to "
-"""How it is told to which dtype inputs are promoted."""
+PROMOTED, TENSORS_PROMOTED = "inputs promoted to ", "tensors promoted to "
+"""How it is told to which dtype inputs are promoted, with the numbers of Python's among them, or without."""
 NUMERIC = "numeric inputs"
 NARROW, OTHERS = "integer inputs narrower than 64 bits", "numeric inputs other than "
 OTHER_FLOATS, NO_FLOAT32 = f"{FLOATING} other than float32", "non-float32 inputs"
@@ -76,7 +76,8 @@ def members(says: str) -> frozenset[str]:
 
 def unpromoted(says: str) -> str:
     """Return how a dtype is told of inputs themselves where it is told that they are promoted to it."""
-    return f"{says.removeprefix(PROMOTED)} inputs" if says.startswith(PROMOTED) else says
+    form = next((x for x in (PROMOTED, TENSORS_PROMOTED) if says.startswith(x)), None)
+    return says if form is None else f"{says.removeprefix(form)} inputs"
 
 
 def name_of(value: Value) -> str:
@@ -141,6 +142,17 @@ def others(program: Program) -> Iterator[dict[str, Program]]:
     for alone in (False, True) if sum(x.dtype == dtype for x in found) > 1 else (False,):
         made = {x: of_other(program, dtype, x, alone=alone) for x in _asked(dtype) if x != dtype}
         yield {x: y for x, y in made.items() if y is not None and about_equal(y, program)}
+
+
+def unlike(program: Program) -> list[Program]:
+    """Return the program with one alone of its first two tensors of one dtype of another kind: a float in place of an integer
+    or a truth value, or an integer in place of a float. Which of two it is, or both, tells what is told of them."""
+    found = smaller.leaves(program)
+    dtype = found[0].dtype if found else ""
+    places = [n for n, x in enumerate(found) if x.dtype == dtype != "string"][:2]
+    change = partial(simpler.as_dtype, dtype=dtype, other="int64" if dtype in FLOATS else "float32")
+    made = [smaller.applied(smaller.at(x, change), program) for x in places] if len(places) > 1 else []
+    return [x for x in made if x is not None and x != program]
 
 
 def _asked(dtype: str) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from opera.triage.shrink import smaller
 
 NOT_PROMOTED = "inputs not promoted to float32"
 """How it is told that inputs are promoted to another dtype."""
+PLURAL = {dtypes.INTEGER: "integers", dtypes.FLOATING: "floats"}
+"""How kinds of dtypes are told to which something is promoted."""
 
 
 def features(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
@@ -88,24 +90,37 @@ def _unlike_dtypes(program: Program, one: str, other: str) -> bool:
 
 
 def _promoted(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield to which dtype all inputs are promoted, where some have several: float32 and float64 are computed in float64."""
-    if all(len({y.dtype for y in smaller.leaves(x)}) < 2 for x in (program, *failing, *passing)):
+    """Yield to which dtype all inputs are promoted, where some have several: float32 and float64 are computed in float64; and
+    to which all tensors are, whatever the numbers of Python's beside them, where some programs have such: a compiler may
+    make these what the tensors are."""
+    every = (program, *failing, *passing)
+    if all(len({y.dtype for y in smaller.leaves(x)}) < 2 for x in every):
         return
-    names = [x.name for x in program.inputs]
-    bad, good = ({_promoted_to(x, names) for x in of} for of in ((program, *failing), passing))
-    words = dtypes.told(bad - {""}, good - {""})
-    kinds = dtypes.members(words)
-    if words and "" not in bad:
-        says = f"{PROMOTED}{words.replace(' inputs', '')}" if words != dtypes.NO_FLOAT32 else NOT_PROMOTED
-        yield Feature(says, lambda x: _promoted_to(x, names) in kinds)
+    names = [*dict.fromkeys(y.name for x in every for y in x.inputs)]
+    numbered = any(_is_number(x, name) for x in every for name in names)
+    for form, beside in ((PROMOTED, names), (dtypes.TENSORS_PROMOTED, []))[: 1 + numbered]:
+        bad, good = ({_promoted_to(x, beside) for x in of} for of in ((program, *failing), passing))
+        words = dtypes.told(bad - {""}, good - {""})
+        if words and "" not in bad:
+            says = f"{form}{words.replace(' inputs', '')}" if words != dtypes.NO_FLOAT32 else NOT_PROMOTED
+            told = f"{form}{PLURAL[words]}" if words in PLURAL else ""
+            yield Feature(says, partial(_is_promoted, names=beside, kinds=dtypes.members(words)), told)
+
+
+def _is_promoted(program: Program, names: Sequence[str], kinds: frozenset[str]) -> bool:
+    return _promoted_to(program, names) in kinds
 
 
 def _promoted_to(program: Program, names: Sequence[str]) -> str:
-    """Return to which dtype inputs are promoted; a float of Python's in the place of one of these makes a float of integers."""
+    """Return to which dtype inputs are promoted; a number of Python's in the place of one of these makes a float of integers,
+    and an integer of truth values."""
     found = dtypes.promoted(program)
     numbers = [program.params.get(x) for x in names] if isinstance(program, Instance) else []
-    whole = found in (*dtypes.INTEGERS, "bool")
-    return "float32" if whole and any(isinstance(x, float) for x in numbers) else found
+    if found in (*dtypes.INTEGERS, "bool") and any(isinstance(x, float) for x in numbers):
+        return "float32"
+    if found == "bool" and any(type(x) is int for x in numbers):
+        return "int64" if program.instances()[0].library == "torch" else "int32"
+    return found
 
 
 def _is_of(program: Program, name: str, kinds: frozenset[str]) -> bool:

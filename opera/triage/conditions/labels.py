@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from opera.programs.program import Program
+from opera.programs.program import Instance, Program
 from opera.triage.conditions import dtypes, usual
+from opera.triage.conditions.arguments import as_number
 from opera.triage.conditions.forms import counted, plain
 from opera.triage.conditions.near import alone, near
 from opera.triage.conditions.ordinary import between, comparable
@@ -47,10 +48,10 @@ def labelled(
 ) -> list[Labelled]:
     """Return near programs with their labels, what was `seen` before first, as many as there is time to ask about.
 
-    Ordinary ones (forms.plain) come first, and are appended to `ordinary` with what was said of them; then all dtypes. Rows of
-    programs are asked in turn, those of which nothing is said again and again when the others have ended: of a layer whose
-    parameters state sizes no other size is valid. Passing tests of another version of the operator lie on no row's other
-    side, but programs between them and this one do.
+    Ordinary ones (forms.plain) come first, and are appended to `ordinary` with what was said of them; then one of two tensors
+    of another kind, and all dtypes. Rows of programs are asked in turn, those of which nothing is said again and again when
+    the others have ended: of a layer whose parameters state sizes no other size is valid. Passing tests of another version of
+    the operator lie on no row's other side, but programs between them and this one do.
     """
     known = [x for x in seen if x.program.operator == program.operator]
     found = {x.program.id: x for x in known if x.fails or comparable(x.program, program)}
@@ -79,6 +80,7 @@ def labelled(
         ask([*simple.values()])
         ask([x for x in first if x.id not in done])
         done.update(x.id for x in first)
+        ask([made for x in _unlike(base) if (made := new([x])) is not None])
         _of_other_dtypes(ask, base, done)
         if ordinary is not None:
             ordinary += ((x, found[x.id].fails if x.id in found else None) for x in first)
@@ -93,6 +95,12 @@ def labelled(
     except Spent:
         pass  # those that were asked about tell what they tell
     return [x for x in found.values() if x.program.id != program.id]
+
+
+def _unlike(program: Program) -> list[Program]:
+    """Return the program with one of two tensors of another kind, or a number of Python's in place of the last one."""
+    numbers = [*as_number(program)] if isinstance(program, Instance) else []
+    return [*dtypes.unlike(program), *numbers[-2:]]
 
 
 def _of_other_dtypes(ask: Label, program: Program, done: set[str]) -> None:

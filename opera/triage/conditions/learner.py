@@ -20,7 +20,6 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.alike import same_values
 from opera.triage.conditions import deciding, dtypes, equal, operands, peculiar, refuting, scalars, varied, wider
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.dtypes import PROMOTED
 from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
 from opera.triage.conditions.features import as_left, features
 from opera.triage.conditions.labels import Labelled
@@ -525,7 +524,7 @@ def _nearly(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[l
 
 def _unless_promoted(told: Sequence[Feature], besides: list[Feature], passing: Sequence[Program]) -> list[Feature]:
     """Return what else decides without the dtypes that inputs have, where to what they are promoted tells as much."""
-    if not any(x.says.startswith(PROMOTED) for x in told):
+    if not any(dtypes.unpromoted(x.says) != x.says for x in told):
         return besides
     left = [x for x in besides if not dtypes.members(x.says)]
     having = (sum(all(y.holds(x) for y in (*told, *of)) for x in passing) for of in (left, besides))

@@ -22,7 +22,7 @@ from opera.triage.conditions import deciding, peculiar
 from opera.triage.distinct import belonging, numbers, uniting
 from opera.triage.distinct.belonging import Answers
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import LEFT_AT
+from opera.triage.sentence import of_version
 from opera.triage.shrink import simpler
 
 MOST = 5
@@ -269,7 +269,7 @@ def decisive(reduction: Reduction) -> list[Any]:
     dtype = next((_kind(x.dtype) for x in given if isinstance(x, Tensor | RandomTensor)), "")
     needed = sorted({deciding.key(text) for text in reduction.deciding})
     newer = [NEWER] if not known and NEWER in shown.details.get("tags", ()) else []
-    left = [x for x in reduction.settings if x.endswith(LEFT_AT)]
+    left = [x for x in reduction.settings if of_version(x)]
     return [operators, needed, "" if known else dtype, _lost(shown), *newer, *left]
 
 

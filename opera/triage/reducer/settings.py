@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from opera import compilers
-from opera.compilers import NEWEST, UNSET
+from opera.compilers import NEWEST, OPSET, UNSET
 from opera.programs.program import Program
 from opera.programs.verdicts import PASS, UNSUPPORTED, Outcome
 from opera.run.probe import Question
@@ -45,7 +45,7 @@ def needed(ask: Asking, program: Program) -> tuple[str, ...]:
 
 def at_newest(ask: Asking, program: Program, borne: Borne) -> tuple[Borne, tuple[str, ...]]:
     """Return what is told, of several dtypes those alone that share a cause with the program's own, and how it is told that an
-    exporter writes no invalid file of these at its newest opset.
+    exporter writes no invalid file of these at its newest opset: from which one on, where it is not its default alone.
 
     Of a list of dtypes some may be what an older opset has not, and others what none has, which are two mistakes.
     """
@@ -60,7 +60,17 @@ def at_newest(ask: Asking, program: Program, borne: Borne) -> tuple[Borne, tuple
         return borne, ()
     if says and alike != dtypes.members(says):
         borne = _told(borne, says, f"{dtypes.either(alike)} inputs")
-    return borne, (way.told[0],) if own else ()
+    return borne, (_bound(ask, program) or way.told[0],) if own else ()
+
+
+def _bound(ask: Asking, program: Program) -> str:
+    """Return below which opset a program fails that is right at the newest; empty where it is right at an older one than the
+    default, too, or there is no time to ask."""
+    ways = compilers.ways_of(ask.question.frontend, (OPSET,))
+    with suppress(Spent):
+        first = next((x for x in ways if _right(ask, program, x.name)), ways[0])
+        return "" if first is ways[0] else first.told[0]
+    return ""
 
 
 def _right(ask: Asking, program: Program, way: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from bearing import F32, borne, listed
 
 from opera.programs.program import Instance, Operand, Program
@@ -137,3 +138,29 @@ def test_an_input_that_an_empty_name_leaves_out_is_told_where_it_passes_without(
     known = [Labelled(without, fails=False)]
     found = borne(program, lambda x: any(y.name == "zero" and y.value is None for y in x.inputs), loud=True, seen=known)
     assert found.circumstances == ("zero left out by an empty name",) and found.exact
+
+
+def test_of_two_tensors_of_one_dtype_it_is_told_of_both_where_one_of_another_kind_passes() -> None:
+    """TVM's true division of integers, which returns integers: of a float by an integer, and of an integer by a float, it is
+    right; `x / 2.0` is wrong, too."""
+    program = listed(np.int64([1, 2]), np.int64([2, 3]))
+    found = borne(program, lambda x: all("int" in y for y in kinds(x)), Decided((), ("int64 inputs",)))
+    assert (*found.decided.besides, *found.circumstances) == ("tensors promoted to integer",) and found.exact
+    assert dict(found.named) == {"tensors promoted to integer": "tensors promoted to integers"}
+
+
+def test_one_of_two_tensors_of_one_dtype_is_given_another_kind() -> None:
+    program = listed(np.int64([1, 2]), np.int64([2, 3]))
+    assert [kinds(x) for x in dtypes.unlike(program)] == [["float32", "int64"], ["int64", "float32"]]
+    truths = listed(np.array([True]), np.array([False]))
+    assert [kinds(x) for x in dtypes.unlike(truths)] == [["float32", "bool"], ["bool", "float32"]]
+    assert dtypes.unlike(listed(np.int64([1, 2]))) == [] == dtypes.unlike(listed(F32([1]), np.int64([2])))
+
+
+@pytest.mark.parametrize(("library", "wanted"), [("torch", "int64"), ("keras", "int32")])
+def test_an_integer_of_pythons_promotes_truth_values(library: str, wanted: str) -> None:
+    program = msgspec.structs.replace(listed(np.array([True]), np.array([False])), library=library)
+    number = msgspec.structs.replace(program, inputs=program.inputs[:1], params={"x1": 2})
+    mixed = listed(np.array([True]), np.int64([2]))
+    says = [x.says for x in features(number, [number], [mixed, program]) if x.says.startswith(PROMOTED)]
+    assert says == [f"{PROMOTED}{wanted}"]

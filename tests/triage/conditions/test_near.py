@@ -70,7 +70,7 @@ def test_that_an_input_is_a_tensor_is_told_where_a_number_in_its_place_passes(
         return integers and type(number) not in passes
 
     found = borne(call(x=I32([3, 2]), y=I32([2, 1])), fails, Decided((), ("int32 inputs",)))
-    assert {*found.circumstances} == {"integer inputs", told} - {""} and found.exact
+    assert {*found.circumstances} == {"tensors promoted to integer", told} - {""} and found.exact
 
 
 def test_that_a_number_passes_is_not_told_by_the_rank_that_it_has_not() -> None:
