@@ -18,6 +18,7 @@ from opera.triage.conditions import deciding, equal, kinds, listing, literals, p
 from opera.triage.conditions.arguments import is_flag, unstated
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.lengths import (
+    broadcast,
     channel_axes,
     compared,
     lengths,
@@ -79,6 +80,7 @@ def features(
     yield from _specials(program, made)
     yield from kinds.strings(program)
     yield from equal.features(call, known) if call is not None else ()
+    yield from broadcast(program)
     yield from sized(program)
     yield from compared(program)
     yield from outgrown(call, known) if call is not None else ()

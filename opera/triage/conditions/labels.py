@@ -5,12 +5,13 @@ Which programs: triage.conditions.near and triage.conditions.ordinary. What foll
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.triage.conditions import dtypes, usual
-from opera.triage.conditions.arguments import as_number
+from opera.triage.conditions.arguments import as_number, unlike
 from opera.triage.conditions.forms import counted, plain
 from opera.triage.conditions.near import alone, near
 from opera.triage.conditions.ordinary import between, comparable
@@ -48,10 +49,10 @@ def labelled(
 ) -> list[Labelled]:
     """Return near programs with their labels, what was `seen` before first, as many as there is time to ask about.
 
-    Ordinary ones (forms.plain) come first, and are appended to `ordinary` with what was said of them; then one of two tensors
-    of another kind, and all dtypes. Rows of programs are asked in turn, those of which nothing is said again and again when
-    the others have ended: of a layer whose parameters state sizes no other size is valid. Passing tests of another version of
-    the operator lie on no row's other side, but programs between them and this one do.
+    Ordinary ones (forms.plain) come first, and are appended to `ordinary` with what was said of them; then what tells of which
+    of two tensors something is, and all dtypes. Rows of programs are asked in turn, those of which nothing is said again and
+    again when the others have ended: of a layer whose parameters state sizes no other size is valid. Passing tests of another
+    version of the operator lie on no row's other side, but programs between them and this one do.
     """
     known = [x for x in seen if x.program.operator == program.operator]
     found = {x.program.id: x for x in known if x.fails or comparable(x.program, program)}
@@ -98,9 +99,11 @@ def labelled(
 
 
 def _unlike(program: Program) -> list[Program]:
-    """Return the program with one of two tensors of another kind, or a number of Python's in place of the last one."""
-    numbers = [*as_number(program)] if isinstance(program, Instance) else []
-    return [*dtypes.unlike(program), *numbers[-2:]]
+    """Return the program with one of two tensors of another kind, a number of Python's in place of the last one, or both of
+    one shape."""
+    if not isinstance(program, Instance):
+        return dtypes.unlike(program)
+    return [*dtypes.unlike(program), *[*as_number(program)][-2:], *itertools.islice(unlike(program), 2)]
 
 
 def _of_other_dtypes(ask: Label, program: Program, done: set[str]) -> None:

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+import numpy as np
+
 from opera.programs.program import Instance, Program
 from opera.programs.values import Value
 from opera.triage.conditions.forms import tensor
@@ -151,6 +153,23 @@ def compared(program: Program) -> Iterator[Feature]:
                 f"{axis_at(at)} of {one} not as long as that of {other}",
             )
             yield from _of_pair(program, partial(_pair, one=one, other=other, at=(at, at)), words)
+
+
+def broadcast(program: Program) -> Iterator[Feature]:
+    """Yield which tensors are broadcast to the shape of all together, after the rules of NumPy: an importer may broadcast all
+    others to that of one."""
+    for name in [x.name for x in program.inputs if tensor(program, x.name) is not None]:
+        holds = partial(_is_broadcast, name=name)
+        if holds(program):
+            yield Feature(f"{name} broadcast to a larger shape", holds)
+
+
+def _is_broadcast(program: Program, name: str) -> bool:
+    own = shape_of(program, name)
+    try:
+        return own is not None and np.broadcast_shapes(*(x.shape for x in smaller.leaves(program))) != own
+    except ValueError:
+        return False
 
 
 def outgrown(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:

@@ -188,3 +188,18 @@ def test_only_what_separates_is_another_string() -> None:
     for own, others in ((" ", [",", "--", "a"]), ("linear", []), ("", [])):
         made = varied.of_parameter(Instance("onnx", "Any", {"p": own}, (), ("y",), {}), "p", {})
         assert [x.params["p"] for x in made] == others
+
+
+def test_that_an_operand_is_broadcast_is_told_whatever_its_rank() -> None:
+    """TVM's clamp by tensors, which broadcasts these to the shape of the input, and never the input to theirs."""
+    program = call(input=np.float32([[1, 2]]), max=np.float32([[1], [2]]))
+
+    def fails(x: Program) -> bool | None:
+        shapes = [y.shape for y in smaller.leaves(x)]
+        try:
+            return np.broadcast_shapes(*shapes) != shapes[0]
+        except ValueError:
+            return None
+
+    found = borne(program, fails, Decided())
+    assert found.circumstances == ("input broadcast to a larger shape",) and found.exact
