@@ -18,6 +18,8 @@ from opera.triage.shrink import smaller
 LONGER, CHANNELS, OF_LENGTH_0 = " longer than 1", "more than one input channel", " of length 0"
 NOT_1 = " of another length than 1"
 """How it is told that an axis is longer, or has no elements."""
+PARTS = {"the last two axes": slice(-2, None), "the last three axes": slice(-3, None), "the first two axes": slice(2)}
+"""Axes of which one may have length 0, whichever it is."""
 FEW, MANY = 3, 1 << 40
 """Tensors whose lengths are compared; and a length that no axis has."""
 
@@ -80,7 +82,8 @@ def lengths(program: Program, channels: Mapping[str, int]) -> Iterator[Feature]:
 
 
 def of_length_0(program: Program) -> Iterator[Feature]:
-    """Yield which axis of which input has length 0, counted from the first, and from the last."""
+    """Yield which axis of which input has length 0, counted from the first, and from the last; or that one of the last two or
+    three has, which pictures and volumes have beside a batch and channels, or one of the first two."""
     for name in _measured(program):
         shape = shape_of(program, name) or ()
         of = partial(tensor, name=name)
@@ -88,6 +91,13 @@ def of_length_0(program: Program) -> Iterator[Feature]:
             for at in sorted((axis, axis - len(shape)), key=(-1).__ne__):
                 holds = partial(_has_length, of=of, at=at, least=0, most=0)
                 yield Feature(f"{axis_at(at)} of {name}{OF_LENGTH_0}", holds)
+        for words, part in PARTS.items():
+            if len(shape) > len(shape[part]) > 1 and 0 in shape[part]:
+                yield Feature(f"one of {words} of {name}{OF_LENGTH_0}", partial(_has_bare, name=name, part=part))
+
+
+def _has_bare(program: Program, name: str, part: slice) -> bool:
+    return 0 in (shape_of(program, name) or ())[part]
 
 
 def named_axis(program: Instance, known: Mapping[str, Value], *, empty: bool = False) -> Iterator[Feature]:

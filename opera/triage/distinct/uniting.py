@@ -13,6 +13,7 @@ import numpy as np
 
 from opera.oracle import location, manner
 from opera.oracle.messages import cause
+from opera.oracle.randomness import FORMS
 from opera.oracle.signature import normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
@@ -124,6 +125,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     - A crash is at one place of the compiler, that one parameter leads to; or one that is about dtypes alone, and a dtype does.
     - What decides is nothing of the operator's, and stops code that operators share (`distinct.shared`).
     - The version of the operator is one that the compiler does not declare to know.
+    - A wrong dtype, shape or count comes from one converter, and the same decides it, whatever calls lead there.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
     - The same decides, and that is narrow: how an input comes to the model, that an output is asked for; or these are several,
@@ -141,6 +143,12 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     if NEWER in shown.details.get("tags", ()):
         version = msgspec.json.encode(values.encode(program.context.get("opset")), order="sorted")
         yield NEWER, operators, shown.details.get("newer") or version
+    told, converter = (
+        frozenset(map(deciding.key, (*x.deciding, *x.besides, *x.circumstances))),
+        shown.conversion_function,
+    )
+    if shown.verdict == INCONSISTENT and shown.symptom in FORMS and told and location.names_converter(converter):
+        yield "converter", shown.symptom, location.canonical(converter), told
     names, also = frozenset(map(deciding.key, x.deciding)), kinship.conditions(x)
     usual = frozenset(says for says in also if not kinship.special(says))
     pairs = manner.special(shown.details.get("manner") or {})

@@ -16,6 +16,7 @@ from opera.triage.conditions import arguments, varied
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.labels import Labelled
+from opera.triage.sentence import EMPTY
 from opera.triage.shrink import smaller
 
 I64, I32 = np.int64, np.int32
@@ -203,3 +204,17 @@ def test_that_an_operand_is_broadcast_is_told_whatever_its_rank() -> None:
 
     found = borne(program, fails, Decided())
     assert found.circumstances == ("input broadcast to a larger shape",) and found.exact
+
+
+def test_that_one_of_the_last_two_axes_is_empty_is_told_where_both_alone_fail() -> None:
+    """OpenVINO's pixel_shuffle of pictures without height or width, which others without a batch or channels are not."""
+    program = call(x=np.zeros((1, 2, 0, 2), np.float32))
+
+    def fails(x: Program) -> bool | None:
+        [shape] = [y.shape for y in smaller.leaves(x)]
+        return 0 in shape[-2:] if len(shape) > 2 else None
+
+    found = borne(program, fails, Decided((), (EMPTY,)))
+    assert {*found.decided.besides, *found.circumstances} == {
+        "one of the last two axes of x of length 0"
+    } and found.exact

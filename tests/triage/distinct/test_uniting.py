@@ -210,6 +210,30 @@ def test_the_plainest_call_that_fails_so_is_one_cause_and_another_failures_form_
     )
 
 
+@pytest.mark.parametrize(
+    ("symptom", "told", "converter", "one"),
+    [
+        ("dtype", "non-float32 inputs", "fx:_binary_op[matmul(out_dtype='float32')]", True),
+        ("dtype", "float16 inputs", "fx:_binary_op[matmul(out_dtype='float32')]", False),
+        ("dtype", "non-float32 inputs", "fx:_addmm", False),
+        ("dtype", "non-float32 inputs", "torch.bmm", False),
+        ("value", "non-float32 inputs", "fx:_binary_op[matmul(out_dtype='float32')]", False),
+    ],
+)
+def test_a_wrong_dtype_that_one_converter_makes_of_the_same_inputs_is_one_cause(
+    symptom: str, told: str, converter: str, one: bool
+) -> None:
+    """TVM's product of matrices is said to be float32, whether `mm` or `bmm` asks for it."""
+
+    def product(of: str, says: str, made_by: str) -> Reduced:
+        shown = Outcome(INCONSISTENT, "infer", symptom, VALUE.message, conversion_function=made_by)
+        return reduced(f"F{of}", of, program(of), outcome=shown, besides=(says,))
+
+    first = product("mm", "non-float32 inputs", "fx:_binary_op[matmul(out_dtype='float32')]")
+    found = uniting.united([first, product("bmm", told, converter)], {}, {"Fmm": 0.0})
+    assert bool(found) is one
+
+
 @pytest.mark.parametrize(("told", "one"), [("the last axis of w of length 1", True), ("a 1-d input", False)])
 def test_what_the_same_several_things_decide_is_one_cause_whether_the_shape_is_wrong_or_the_numbers(
     told: str, one: bool
