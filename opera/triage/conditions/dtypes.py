@@ -146,12 +146,19 @@ def others(program: Program) -> Iterator[dict[str, Program]]:
 
 def unlike(program: Program) -> list[Program]:
     """Return the program with one alone of its first two tensors of one dtype of another kind: a float in place of an integer
-    or a truth value, or an integer in place of a float. Which of two it is, or both, tells what is told of them."""
+    or a truth value, or an integer in place of a float; if its first two have two dtypes, with both in one of them. Which of
+    two it is, or both, or that they differ, tells what is told of them."""
     found = smaller.leaves(program)
     dtype = found[0].dtype if found else ""
-    places = [n for n, x in enumerate(found) if x.dtype == dtype != "string"][:2]
-    change = partial(simpler.as_dtype, dtype=dtype, other="int64" if dtype in FLOATS else "float32")
-    made = [smaller.applied(smaller.at(x, change), program) for x in places] if len(places) > 1 else []
+    if len(found) > 1 and found[1].dtype != dtype and {dtype, found[1].dtype} <= {*ASKED, "bool"}:
+        pairs = [(1, found[1].dtype, dtype), (0, dtype, found[1].dtype)]
+    else:
+        places = [n for n, x in enumerate(found) if x.dtype == dtype != "string"][:2]
+        pairs = [(n, dtype, "int64" if dtype in FLOATS else "float32") for n in places if len(places) > 1]
+    made = [
+        smaller.applied(smaller.at(place, partial(simpler.as_dtype, dtype=own, other=other)), program)
+        for place, own, other in pairs
+    ]
     return [x for x in made if x is not None and x != program]
 
 
