@@ -110,12 +110,16 @@ def _exported(x: Reduction, of: Program) -> Iterator[Hashable]:
     if not law:
         said = normalise(shown.message)
         yield *at, outline(program) + said.encode()
-        told = frozenset(map(deciding.key, (*x.deciding, *x.besides, *x.circumstances)))
-        if node and told:
+        if node and (told := _decides(x)):
             yield *at, tuple(sorted(program.operators)), told, said
     elif node:
         calls = [program] if isinstance(program, Instance) else program.calls
         yield *at, msgspec.json.encode([program.library, law, *map(_told, calls)], order="sorted")
+
+
+def _decides(x: Reduction) -> frozenset[str]:
+    """Return all that is told to decide, whatever values it has."""
+    return frozenset(map(deciding.key, (*x.deciding, *x.besides, *x.circumstances)))
 
 
 def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
@@ -143,10 +147,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     if NEWER in shown.details.get("tags", ()):
         version = msgspec.json.encode(values.encode(program.context.get("opset")), order="sorted")
         yield NEWER, operators, shown.details.get("newer") or version
-    told, converter = (
-        frozenset(map(deciding.key, (*x.deciding, *x.besides, *x.circumstances))),
-        shown.conversion_function,
-    )
+    told, converter = _decides(x), shown.conversion_function
     if shown.verdict == INCONSISTENT and shown.symptom in FORMS and told and location.names_converter(converter):
         yield "converter", shown.symptom, location.canonical(converter), told
     names, also = frozenset(map(deciding.key, x.deciding)), kinship.conditions(x)
