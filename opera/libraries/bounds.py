@@ -25,10 +25,12 @@ SENTENCE = r"(?<=[.;])\s+"
 WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
 _NUMBER = r"(\d|one|two|three|four|five)"
 _RANK = re.compile(
-    rf"(?<![\w*])(?:(\d)[- ]?d(?:imensional)?\b(?! (?:images?|convolution|data|case|grids?))|rank[- ]{_NUMBER}\b|(scalar)\b)",
+    rf"(?<![\w*])(?:(\d)[- ]?d(?:imensional)?\b(?! (?:images?|convolution|data|case|grids?))"
+    rf"|(?:rank[- ]|of dimension ){_NUMBER}\b|(scalar)\b)",
     re.I,
 )
-"""A stated rank: `3-D`, `2 dimensional`, `rank 1`, `scalar`; a 2-D image has an axis of channels, and often one of a batch."""
+"""A stated rank: `3-D`, `2 dimensional`, `rank 1`, `of dimension 1`, `scalar`; a 2-D image has an axis of
+channels, and often one of a batch."""
 _LEAST_RANK = re.compile(
     rf"\brank (?:\w )?(?:>=|≥|(?:of |is |be )*at least) ?{_NUMBER}\b|\b[a-z] ?(?:>=|≥) ?{_NUMBER}\b"
     rf"|\bat least {_NUMBER}[- ]?(?:dimensions|dimensional|axes|d\b)|\brank {_NUMBER} or (?:higher|more|greater)\b"
@@ -49,6 +51,8 @@ _CHANNELS = re.compile(r"\bN\s*(?:x|,)\s*C\b.*\bchannels?\b", re.S)
 _KINDS = re.compile(r"^\((?:(?:Int|Long|Bool)Tensor(?: or |\)))+")
 """Of which dtypes PyTorch says that a tensor is: `(IntTensor or LongTensor)`."""
 KINDS = {"IntTensor": "int32", "LongTensor": "int64", "BoolTensor": "bool"}
+_MUST = re.compile(r"\bmust (?:only )?be\b", re.I)
+"""How a sentence begins that admits nothing else."""
 _CONDITION = re.compile(r"^(?:for|if|when|in) [^,]*,", re.I)
 """What a sentence says of other cases than all."""
 
@@ -63,6 +67,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
         range: Where its values lie (opera.libraries.ranges).
         channels: Its axis of channels, 0 where none is stated: the first is the batch.
         dtypes: Those that it may have, empty where none is stated.
+        must: Whether it is said that it must have one of these ranks: else that is often meant loosely.
     """
 
     ranks: tuple[int, ...] = ()
@@ -74,6 +79,7 @@ class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
     range: Range | None = None
     channels: int = 0
     dtypes: tuple[str, ...] = ()
+    must: bool = False
 
 
 Bounds: TypeAlias = Mapping[str, Mapping[str, Bound]]
@@ -100,14 +106,15 @@ def read(texts: Mapping[str, str], inputs: Collection[str] = ()) -> dict[str, Bo
 
 
 def _bound(text: str, name: str, names: Iterable[str]) -> Bound:
-    ranks, least_rank, least, count, like, alone = set[int](), 0, 0, 0, "", False
+    ranks, least_rank, least, count, like, alone, must = set[int](), 0, 0, 0, "", False, False
     for sentence in re.split(SENTENCE, text.replace("*", "")):
         if _CONDITION.match(sentence):
             continue
         more = _number(_LEAST_RANK.search(sentence))
         least_rank = max(least_rank, more)
         if not more and not like:
-            ranks |= {_number(x) for x in _RANK.finditer(sentence)}
+            own = {_number(x) for x in _RANK.finditer(sentence)}
+            ranks, must = ranks | own, must or bool(own and _MUST.search(sentence))
         least = max(least, _number(_LEAST.search(sentence)))
         count = max(count, _number(_COUNT.search(sentence)))
         if (found := _LIKE.search(sentence)) and not like:
@@ -117,7 +124,9 @@ def _bound(text: str, name: str, names: Iterable[str]) -> Bound:
     kinds = found[0] if (found := _KINDS.match(text)) else ""
     dtypes = tuple(dtype for kind, dtype in KINDS.items() if kind in kinds)
     stated = tuple(sorted(ranks)) if not least_rank else ()
-    return Bound(stated, least_rank, least, count, like, alone, channels=channels, dtypes=dtypes)
+    return Bound(
+        stated, least_rank, least, count, like, alone, channels=channels, dtypes=dtypes, must=must and bool(stated)
+    )
 
 
 def _number(found: re.Match[str] | None) -> int:

@@ -252,9 +252,12 @@ def undocumented(call: Instance) -> str:
 
 
 def _undocumented(name: str, which: str, value: Value, bound: bounds.Bound) -> str:
-    """Say what is documented otherwise of an input or a parameter; nothing of ranks and layouts, often meant loosely."""
+    """Say what is documented otherwise of an input or a parameter; nothing of layouts, and of ranks only such as it must have:
+    others are often meant loosely."""
     if which == "dtypes":
         return f"{name} is {getattr(value, 'dtype', '?')}, where {' or '.join(bound.dtypes)} is documented"
+    if which == "ranks" and bound.must and isinstance(value, Tensor | RandomTensor):
+        return f"{name} is {len(value.shape)}-d, where it must be {' or '.join(f'{x}-d' for x in bound.ranks)} as documented"
     if which == "least" and isinstance(value, Tensor | RandomTensor):
         return f"{name} has {math.prod(value.shape)} elements, where at least {bound.least} are documented"
     if which == "range" and bound.range is not None and (words := ranges.told(bound.range)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from opera.programs.values import RandomTensor, Sequence, Tensor, Value
         ("This is a 1-dimensional tensor with size of at least 2, the value [H, W].", Bound(ranks=(1,), least=2)),
         ("4D tensor with shape (b, n, s, h) or 3D tensor with shape (b, s, h).", Bound(ranks=(3, 4))),
         ("Tensor of rank r >= 1.", Bound(least_rank=1)),
+        ("It must be of dimension 1, and it must only contain non-negative integer(s).", Bound(ranks=(1,), must=True)),
         ("rank at least 3", Bound(least_rank=3)),
         ("Input tensor of rank 2 or higher.", Bound(least_rank=2)),
         ("A tensor with at least two dimensions.", Bound(least_rank=2)),
@@ -196,3 +199,15 @@ def test_the_dtype_that_pytorch_states_of_an_index_binds() -> None:
     assert not undocumented(gathered("int64"))
     chosen = calls.instance("torch.index_select", (torch.ones(2), 0, torch.zeros(1, dtype=torch.int32)), {})
     assert not undocumented(chosen), "it is an IntTensor or a LongTensor"
+
+
+def test_a_rank_that_an_input_must_have_is_told_where_it_has_another() -> None:
+    """What `keras.ops.bincount` counts "must be of dimension 1": of a number without axes no compiler need count anything."""
+    pytest.importorskip("keras")
+    from opera.triage.doubts import undocumented
+
+    def counted(x: Any) -> Instance:
+        return Instance("keras", "keras.ops.bincount", {}, (Operand("x", Tensor.of(np.int32(x))),), (), {})
+
+    assert undocumented(counted(1)) == "x is 0-d, where it must be 1-d as documented"
+    assert not undocumented(counted([1, 2]))

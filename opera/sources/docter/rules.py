@@ -35,8 +35,11 @@ _TUPLE_OF = re.compile(
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|inf(?:inity)?|∞|\\infty)"
 _INTERVAL = re.compile(rf"([\[(])\s*({_NUMBER})\s*,\s*({_NUMBER})\s*([\])])")
 _NDIM = re.compile(
-    r"\b(?:(\d)[- ]?d(?:imensional)?|(scalar|vector|matrix|matrices))\b(?:\s*(?:or (higher|more|greater)|\+))?"
+    r"\b(?:(\d)[- ]?d(?:imensional)?|of dimension (\d)|(scalar|vector|matrix|matrices))\b"
+    r"(?:\s*(?:or (higher|more|greater)|\+))?"
 )
+_INTEGERS = re.compile(r"\bonly contain (?:(non-negative|positive) )?integers?\b")
+"""What a tensor is said to hold."""
 TITLE = 3
 """Words of a sentence that does but name a parameter, at most."""
 _QUOTED = re.compile(r"``?[\"']([\w-]{1,40})[\"']``?|[\"']([\w-]{1,40})[\"']|``(none|None)``")
@@ -164,6 +167,8 @@ def _of_description(made: Texts, name: str, description: str) -> None:
             if span and not made["tensor_t"] and set(made["dtype"]) & {"int", "float", "numeric"}:
                 made["range"].append(span)
             break
+    if "tensor" in made["tensor_t"] and not made["dtype"] and _INTEGERS.search(plain.replace("(s)", "s")):
+        made["dtype"].append("int")
     if not made["range"] and set(made["dtype"]) & {"int", "float", "numeric"}:
         made["range"] += _ranges(plain)
     if "string" in made["dtype"] or (not made["dtype"] and not made["tensor_t"]):
@@ -206,8 +211,8 @@ def _dimensions(made: Texts, kind: str, description: str) -> None:
 def _ndims(lower: str) -> list[str]:
     found = []
     for match in _NDIM.finditer(lower):
-        count = match[1] or {"scalar": "0", "vector": "1"}.get(match[2], "2")
-        found.append(f">={count}" if match[3] else count)
+        count = match[1] or match[2] or {"scalar": "0", "vector": "1"}.get(match[3], "2")
+        found.append(f">={count}" if match[4] else count)
     return found if len(set(found)) <= 3 else []
 
 

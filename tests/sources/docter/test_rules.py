@@ -49,6 +49,8 @@ def test_docstrings_are_read_by_heading() -> None:
          {"dtype": ["int"], "structure": ["list", "tuple"], "shape": ["[2]"], "ndim": ["0", "1"]}),
         ("", "Target shape. Tuple of integers, without the batch.", None,
          {"dtype": ["int"], "structure": ["tuple"], "ndim": ["1"]}),
+        ("", "Input tensor. It must be of dimension 1, and it must only contain non-negative integer(s).", None,
+         {"dtype": ["int"], "tensor_t": ["tensor"], "ndim": ["1"], "range": ["[0,inf)"]}),
         (":class:`torch.dtype`", "the desired data type", "None", {"dtype": ["dtype"]}),
         ("", "", None, {}),
     ],
