@@ -51,8 +51,8 @@ _CHANNELS = re.compile(r"\bN\s*(?:x|,)\s*C\b.*\bchannels?\b", re.S)
 _KINDS = re.compile(r"^\((?:(?:Int|Long|Bool)Tensor(?: or |\)))+")
 """Of which dtypes PyTorch says that a tensor is: `(IntTensor or LongTensor)`."""
 KINDS = {"IntTensor": "int32", "LongTensor": "int64", "BoolTensor": "bool"}
-_MUST = re.compile(r"\bmust (?:only )?be\b", re.I)
-"""How a sentence begins that admits nothing else."""
+_MUST = re.compile(r"\bmust be (?:an? |either )?$", re.I)
+"""What stands before a rank beside which nothing else is admitted."""
 _CONDITION = re.compile(r"^(?:for|if|when|in) [^,]*,", re.I)
 """What a sentence says of other cases than all."""
 
@@ -113,8 +113,9 @@ def _bound(text: str, name: str, names: Iterable[str]) -> Bound:
         more = _number(_LEAST_RANK.search(sentence))
         least_rank = max(least_rank, more)
         if not more and not like:
-            own = {_number(x) for x in _RANK.finditer(sentence)}
-            ranks, must = ranks | own, must or bool(own and _MUST.search(sentence))
+            own = list(_RANK.finditer(sentence))
+            ranks |= {_number(x) for x in own}
+            must |= any(_MUST.search(sentence, 0, x.start()) for x in own)
         least = max(least, _number(_LEAST.search(sentence)))
         count = max(count, _number(_COUNT.search(sentence)))
         if (found := _LIKE.search(sentence)) and not like:

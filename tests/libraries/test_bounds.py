@@ -24,6 +24,7 @@ from opera.programs.values import RandomTensor, Sequence, Tensor, Value
         ("4D tensor with shape (b, n, s, h) or 3D tensor with shape (b, s, h).", Bound(ranks=(3, 4))),
         ("Tensor of rank r >= 1.", Bound(least_rank=1)),
         ("It must be of dimension 1, and it must only contain non-negative integer(s).", Bound(ranks=(1,), must=True)),
+        ("The weights can either be 1-D (its length must be the size of `X`), or of any shape.", Bound(ranks=(1,))),
         ("rank at least 3", Bound(least_rank=3)),
         ("Input tensor of rank 2 or higher.", Bound(least_rank=2)),
         ("A tensor with at least two dimensions.", Bound(least_rank=2)),
