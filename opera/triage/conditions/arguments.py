@@ -34,12 +34,14 @@ OTHER_DTYPES = ("float32", "int32")
 
 
 def axes(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
-    """Yield programs of one rank more or less, and of this one, of which a parameter names an axis; others may have only the
-    axes from there on, or one more or less as well."""
+    """Yield programs of one rank more or less, and of this one, of which a parameter names an axis, counted from the end where
+    it is given so; others may have only the axes from there on, or one more or less as well."""
     held = {x: y for x, y in known.items() if type(y) is int} | program.params
     names = [x for x, y in held.items() if smaller.is_axes(x) and type(y) is int]
     found = smaller.leaves(program)
     own = found[0].shape if names and found else ()
+    given_as = program.params.get(names[0]) if names else None
+    behind = isinstance(given_as, int) and given_as < 0
     for shape in ((2, *own), own, own[1:]) if own else ():
         for axis, others in itertools.product(range(len(shape)), ("all", "on", "so")):
 
@@ -53,7 +55,8 @@ def axes(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | No
 
             made = changed(change, program)
             if isinstance(made, Instance) and (len(found) > 1 or others == "all"):
-                yield smaller.with_param(made, names[0], axis) or smaller.given(made, names[0], axis)
+                named = axis - len(shape) if behind else axis
+                yield smaller.with_param(made, names[0], named) or smaller.given(made, names[0], named)
 
 
 def with_entries(program: Program) -> Iterator[Program | None]:

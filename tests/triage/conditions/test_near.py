@@ -218,3 +218,19 @@ def test_that_one_of_the_last_two_axes_is_empty_is_told_where_both_alone_fail() 
     assert {*found.decided.besides, *found.circumstances} == {
         "one of the last two axes of x of length 0"
     } and found.exact
+
+
+def test_an_axis_that_is_counted_from_the_end_is_so_in_other_ranks() -> None:
+    """MNN's GATHER along -1 of one axis fails as it does along -2 of two: it is the first one, counted from the end."""
+    program = msgspec.structs.replace(call(x=np.float32([1, 2])), params={"axis": -1})
+
+    def fails(x: Program) -> bool:
+        [shape] = [y.shape for y in smaller.leaves(x)]
+        axis = x.instances()[0].params.get("axis", 0)
+        return isinstance(axis, int) and axis == -len(shape)
+
+    found = borne(program, fails, Decided(("axis=-1",)))
+    assert {*found.decided.parameters, *found.circumstances} == {
+        "axis < 0",
+        "axis naming the first axis",
+    } and found.exact
