@@ -30,6 +30,9 @@ class Asking(Look, Protocol):
     def by_way(self, program: Program, way: str) -> Outcome:
         """Return what a program shows in another way to run it. Raises Spent."""
 
+    def go_on(self) -> None:
+        """Take some more time for what is asked from now on."""
+
 
 def needed(ask: Asking, program: Program) -> tuple[str, ...]:
     """Return the settings of opera's without each of which a program passes: one thread, a precision that users leave open."""
@@ -52,6 +55,7 @@ def at_newest(ask: Asking, program: Program, borne: Borne) -> tuple[Borne, tuple
     way = next(iter(compilers.ways_of(ask.question.frontend, (NEWEST,))), None)
     if way is None:
         return borne, ()
+    ask.go_on()
     try:
         own = _right(ask, program, way.name)
         says = next((x for x in (*borne.decided.besides, *borne.circumstances) if _listed(program, x)), "")

@@ -116,6 +116,9 @@ class Exporter(Ask):
     def fails(self, outcome: Outcome) -> bool:
         return outcome.verdict == CRASH
 
+    def go_on(self) -> None:
+        self.more = True
+
 
 LEFT = "opset_version is left at its default"
 
@@ -149,6 +152,7 @@ def test_from_which_opset_on_an_exporter_is_right_is_told_as_a_bound(right: list
     ask: Any = Exporter({"bfloat16"}, set(), right)
     borne = Borne(Decided((), ("bfloat16 inputs",)))
     assert settings.at_newest(ask, pool("bfloat16"), borne) == (borne, (left,))
+    assert ask.more, "what went before may have taken all the time that there was"
 
 
 def test_a_kind_of_dtypes_stays_a_kind_and_compilers_are_not_asked() -> None:
