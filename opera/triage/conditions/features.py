@@ -68,7 +68,10 @@ def features(
     if _asks_for_more(program):
         yield Feature("an output beside the first", _asks_for_more)
     alone = [x for x in names if call is not None and _given_alone([x], (call, *failing), passing)]
-    yield from itertools.starmap(Feature, listing.empty(call, alone) if call is not None else ())
+    yield from itertools.starmap(
+        Feature,
+        listing.empty(call, alone, [x for x, y in known.items() if y == NO_DEFAULT]) if call is not None else (),
+    )
     yield from itertools.starmap(Feature, listing.several(call, failing) if call is not None else ())
     yield from itertools.starmap(Feature, listing.negative(program))
     yield from kinds.of_python(call, passing) if call is not None else ()  # a number has no rank that could be lower

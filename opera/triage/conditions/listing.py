@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -54,11 +54,12 @@ def _has_more(program: Program, name: str, least: int) -> bool:
     return (_length(program, name) or 0) >= least
 
 
-def empty(program: Instance, names: Sequence[str]) -> Iterator[Told]:
-    """Yield lists that are empty, or left out: of these names, and of what is given and has no elements."""
+def empty(program: Instance, names: Sequence[str], required: Collection[str] = ()) -> Iterator[Told]:
+    """Yield lists that are empty, or left out if they are not required: of these names, and of what is given and has no
+    elements."""
     bare = [x for x in (*program.params, *(y.name for y in program.inputs)) if _length(program, x) == 0]
     for name in dict.fromkeys((*bare, *names)):
-        yield f"{name} empty or left out", partial(_is_empty, name=name)
+        yield f"{name} empty{'' if name in required else ' or left out'}", partial(_is_empty, name=name)
 
 
 def _is_empty(program: Program, name: str) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Named, Tensor
 from opera.report.programs import lines
-from opera.triage.conditions import arguments, varied
+from opera.triage.conditions import arguments, listing, varied
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.labels import Labelled
@@ -234,3 +234,10 @@ def test_an_axis_that_is_counted_from_the_end_is_so_in_other_ranks() -> None:
         "axis < 0",
         "axis naming the first axis",
     } and found.exact
+
+
+def test_a_list_that_is_required_is_not_told_to_be_left_out() -> None:
+    """`torch.logsumexp` takes no call without `dim`."""
+    program = msgspec.structs.replace(call(x=np.float32([1, 2])), params={"dim": ()})
+    for required, says in ((["dim"], "dim empty"), ([], "dim empty or left out")):
+        assert [name for name, _ in listing.empty(program, [], required)] == [says]
