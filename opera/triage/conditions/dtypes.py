@@ -163,9 +163,10 @@ def unlike(program: Program) -> list[Program]:
 
 
 def _asked(dtype: str) -> tuple[str, ...]:
-    """Return the dtypes that are asked about beside one: of one of fewer than 8 bits, or a float of 8, all such, too."""
-    low = [x for x in CONTAINERS if re.match(r"float[48]|u?int[24]$", x)]
-    return (*ASKED, *low) if dtype in low else ASKED
+    """Return the dtypes that are asked about beside one: of one of fewer than 8 bits, or a float of 8, all such, too; of
+    complex numbers those of another width."""
+    some = ([x for x in CONTAINERS if re.match(y, x)] for y in (r"float[48]|u?int[24]$", "complex"))
+    return (*ASKED, *next((x for x in some if dtype in x), []))
 
 
 def of_other(program: Program, dtype: str, other: str, *, alone: bool = False) -> Program | None:
@@ -184,7 +185,7 @@ def of_other(program: Program, dtype: str, other: str, *, alone: bool = False) -
 
 def named(value: Value) -> list[Value]:
     """Return other dtypes in place of a parameter's value that names one: `torch.float16`, `"float16"`."""
-    others = [x for x in ASKED if x != name_of(value)] if name_of(value) else []
+    others = [x for x in _asked(name_of(value)) if x != name_of(value)] if name_of(value) else []
     return [msgspec.structs.replace(value, name=x) for x in others] if isinstance(value, Named) else [*others]
 
 

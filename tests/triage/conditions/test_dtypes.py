@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Operand, Program
-from opera.programs.values import Tensor
+from opera.programs.values import Named, Tensor
 from opera.triage.conditions import deciding, dtypes
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
@@ -167,6 +167,16 @@ def test_what_the_dtypes_of_two_inputs_are_promoted_to_is_told_where_neither_alo
 
     found = borne_out(label, program, {}, Decided())
     assert (found.circumstances, found.exact) == (("inputs promoted to float64",), True)
+
+
+def test_of_complex_numbers_those_of_another_width_are_asked_about():
+    """PyTorch's exporter writes a wrong dtype of complex64 as it does of complex128."""
+    program = call(np.complex64([1, 2]))
+    [made] = list(dtypes.others(program))
+    assert "complex128" in made and dtype(made["complex128"]) == "complex128"
+    assert [x.name for x in dtypes.named(Named("torch.dtype", "complex64")) if x.name.startswith("complex")] == [
+        "complex128"
+    ]
 
 
 def test_where_all_common_dtypes_fail_alike_no_others_are_asked_about():
