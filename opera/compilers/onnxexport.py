@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 import re
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -187,10 +189,13 @@ class Keras:
         keras_live.prepare()
         live = keras_live.rebuilt(case)
         try:
-            with keras_live.graph_of(live):
+            with keras_live.graph_of(live), _logged("tf2onnx.tfonnx") as errors:
                 recipe.export(live.model, str(path), live.signature)
         except recipe.DeclaredOtherwise as error:
             raise DeclaredOtherwise(str(error)) from None
+        refused = next(filter(None, (first_rule(UNSUPPORTED, "load", x) for x in errors)), None)
+        if refused is not None and not _valid(path):
+            raise Refusal(refused)
 
     def load(self, case: Case) -> Path:
         """The export was all of it."""
@@ -218,6 +223,35 @@ class Keras:
 
 
 FRONTENDS: Mapping[str, Frontend] = {"torch": Torch(), "keras": Keras()}
+
+
+@contextmanager
+def _logged(name: str) -> Iterator[list[BaseException]]:
+    """Collect the exceptions that a logger tells as errors: tf2onnx, as Keras calls it, logs what it cannot convert, and goes
+    on."""
+    found: list[BaseException] = []
+
+    class Collecting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.extend([record.exc_info[1]] if record.exc_info and record.exc_info[1] else [])
+
+    handler, logger = Collecting(logging.ERROR), logging.getLogger(name)
+    logger.addHandler(handler)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
+
+
+def _valid(path: Path) -> bool:
+    import onnx
+
+    try:
+        onnx.checker.check_model(path.read_bytes(), full_check=True)
+    except Exception:  # whatever it says, it is no file that anybody can run
+        return False
+    return True
+
 
 CHECK = f"{RECIPES}.onnxexport:check_and_load"
 

@@ -220,6 +220,15 @@ def test_a_file_that_declares_another_dtype_is_told_so_whatever_the_operator(ope
     assert isinstance(error, Told) and frontend.unsupported(case, stage, error) is None
 
 
+@pytest.mark.parametrize(("operator", "stage"), [("keras.ops.isinf", "load"), ("keras.ops.isfinite", "compile")])
+def test_what_tf2onnx_logs_as_not_supported_is_a_refusal_where_its_file_is_invalid(operator, stage, make, run):
+    """Keras has it go on after that; of what it logs nothing, and writes an invalid file all the same, it refuses nothing."""
+    case, _ = make("live", operator, x=np.float16([1, 2]))
+    failed, error = run(onnxexport, case)
+    told = onnxexport.FRONTENDS["keras"].unsupported(case, failed, error)
+    assert (failed, told) == (stage, "dtype 10 is not supported" if stage == "load" else None)
+
+
 def test_openvino_tells_operator_and_place_of_its_translators(make, run):
     case, _ = make("saved_model", "keras.layers.StringLookup", {"vocabulary": ["a", "b"]}, inputs=WORDS)
     stage, error = run(openvino, case)
