@@ -60,11 +60,12 @@ LATEST = Way(
     "load",
     told=("opset_version is left at its default", "the newest"),
 )
-OPSETS = {
-    f"opset-{x}": (x, Way(f"opset-{x}", OPSET, f"at opset {x}", "load", told=(f"opset_version is below {x}", str(x))))
-    for x in (18, 21, 22, 23)
-}
+OPSETS = {f"opset-{x}": x for x in (18, 21, 22, 23)}
 """Older and newer than what PyTorch takes by default, 20 in its version 2.13: the code of its translation is written for 18."""
+OTHERS = tuple(
+    Way(name, OPSET, f"at opset {x}", "load", told=(f"opset_version is below {x}", str(x)))
+    for name, x in OPSETS.items()
+)
 DECOMPOSED = Way("source", SOURCE, "the code that translates it", "load")
 
 UNSUPPORTED = messages.table("onnxexport", "exporter")
@@ -101,7 +102,7 @@ class Torch:
     PACKAGES = ("torch.onnx", *PACKAGES)
     BEFORE = torch_operators.BEFORE
     EXPORTER, MAKES, RUNTIME = True, "onnx", onnxruntime.NAME
-    WAYS = (*WAYS, DECOMPOSED, LATEST, *(x for _, x in OPSETS.values()))
+    WAYS = (*WAYS, DECOMPOSED, LATEST, *OTHERS)
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """torch.onnx.export decomposes, and builds its registry."""
 
@@ -115,7 +116,8 @@ class Torch:
         live = torch_live.rebuilt(case)
         live.quicken()
         with torch.no_grad():
-            version = {"opset_version": _opset(case.way)} if _opset(case.way) else {}
+            opset = _opset(case.way)
+            version = {"opset_version": opset} if opset else {}
             export = partial(recipe.export, live.module, str(path), live.args, live.inputs, live.outputs, **version)
             if case.way == DECOMPOSED.name:
                 raise Read(_translating(export))
@@ -167,7 +169,7 @@ def _opset(way: str) -> int:
     from torch.onnx import _constants
 
     newest = int(_constants.ONNX_MAX_OPSET)
-    return min(newest, OPSETS[way][0]) if way in OPSETS else newest
+    return min(newest, OPSETS.get(way, newest))
 
 
 class DeclaredOtherwise(Told):
@@ -193,9 +195,9 @@ class Keras:
                 recipe.export(live.model, str(path), live.signature)
         except recipe.DeclaredOtherwise as error:
             raise DeclaredOtherwise(str(error)) from None
-        refused = next(filter(None, (first_rule(UNSUPPORTED, "load", x) for x in errors)), None)
-        if refused is not None and not _valid(path):
-            raise Refusal(refused)
+        refusal = next((x for x in errors if first_rule(UNSUPPORTED, "load", x)), None)
+        if refusal is not None and not _valid(path):
+            raise refusal
 
     def load(self, case: Case) -> Path:
         """The export was all of it."""

@@ -148,7 +148,7 @@ def of_python(program: Instance, passing: Sequence[Program]) -> Iterator[Feature
         numbers = [x.params[name] for x in passing if _is_number(x, name) and isinstance(x, Instance)]
         if numbers:
             yield Feature(f"a tensor for {name}", partial(_is_no_number, name=name, kind=(int, float)))
-        if any(isinstance(x, int) for x in numbers):
+        if any(type(x) is int for x in numbers):
             yield Feature(f"{name} no integer of Python's", partial(_is_no_number, name=name, kind=(int,)))
     for name in (x for x in program.params if _is_number(program, x)):
         for words, kind, other in (("a float", float, int), ("an integer", int, float)):

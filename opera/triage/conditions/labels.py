@@ -81,7 +81,7 @@ def labelled(
         ask([*simple.values()])
         ask([x for x in first if x.id not in done])
         done.update(x.id for x in first)
-        ask([made for x in _unlike(base) if (made := new([x])) is not None])
+        ask([made for x in _of_two(base) if (made := new([x])) is not None])
         _of_other_dtypes(ask, base, done)
         if ordinary is not None:
             ordinary += ((x, found[x.id].fails if x.id in found else None) for x in first)
@@ -98,7 +98,7 @@ def labelled(
     return [x for x in found.values() if x.program.id != program.id]
 
 
-def _unlike(program: Program) -> list[Program]:
+def _of_two(program: Program) -> list[Program]:
     """Return the program with one of two tensors of another kind, a number of Python's in place of the last one, or both of
     one shape."""
     if not isinstance(program, Instance):
