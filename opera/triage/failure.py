@@ -19,6 +19,9 @@ GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
 NUMBERS = frozenset(("value", "nan-mask", UNSTABLE))
 """Symptoms of outputs whose numbers are wrong."""
+CHECKED = {"InferenceError", "ValidationError"}
+"""Exceptions by which ONNX's checker says that a model is not valid (`onnx.checker`, `onnx.shape_inference`): a runtime may
+load it all the same."""
 SLIGHT = 8
 """Times the tolerated deviation up to which a maintainer may take a wrong number for rounding."""
 NAMES = re.compile(messages.NAMES)
@@ -112,6 +115,11 @@ def loses(one: Outcome, other: Outcome) -> bool:
     return (
         told and (other.verdict, other.symptom) == (INCONSISTENT, "nan-mask") and bool(other.details.get("not_finite"))
     )
+
+
+def unlawful(one: Outcome, other: Outcome) -> bool:
+    """Whether ONNX's checker refuses what is made of both: it names what it comes to first, which may only read the cause."""
+    return all(x.verdict == CRASH and x.symptom in CHECKED for x in (one, other))
 
 
 def same_words(one: Outcome, other: Outcome) -> bool:

@@ -58,7 +58,8 @@ from opera.programs.verdicts import (
     Outcome,
 )
 from opera.triage.alike import same_answer, same_words
-from opera.triage.sentence import CHECKED, DECLARED_OTHERWISE
+from opera.triage.failure import CHECKED
+from opera.triage.sentence import DECLARED_OTHERWISE
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
 AS_FOUND, ROUTE, OTHER, WITHOUT = "as found", "route", "other compiler", "without"

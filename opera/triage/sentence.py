@@ -17,7 +17,7 @@ from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
 from opera.run.poison import FIRST, SECOND
-from opera.triage.failure import TABLE, rounded
+from opera.triage.failure import CHECKED, TABLE, rounded
 
 ZERO = SHOWN[0]
 """What is returned is 0."""
@@ -64,9 +64,6 @@ TYPED = re.compile(r"\b(?:element|data)[ _-]?types?\b|\bdtypes?\b", re.IGNORECAS
 """Words of one that is about types: which of them an operator takes, its schema says, and the library holds inputs to it."""
 GUARD = re.compile(r"(?<![A-Za-z])(?:requires|must_be|only_supports?|supports_only|unsupported|not_supported)_\w+")
 """What a node is called that is there to refuse something: `aten::svd/requires_3x3`."""
-CHECKED = {"InferenceError", "ValidationError"}
-"""Exceptions by which ONNX's checker says that a model is not valid (`onnx.checker`, `onnx.shape_inference`): a runtime may
-load it all the same."""
 DECLARED_OTHERWISE = "DeclaredOtherwise"
 """What opera raises of a file that declares another dtype for an input than the model has that was exported."""
 MEANT = "NotImplementedError"

@@ -152,6 +152,19 @@ def test_what_no_kernel_can_make_up_for_is_the_importers(build: Any, dtype: str,
         lawful.check(module)
 
 
+@pytest.mark.parametrize("dtype", ["f16", "dynamic"])
+def test_a_cast_to_no_dtype_is_the_importers(dtype: str) -> None:
+    """OpenVINO's importer of live TensorFlow models has no bfloat16, and hands on a cast to nothing."""
+    from openvino import opset13 as op
+
+    from opera.compilers.openvino import lawful
+
+    given = op.parameter([2], openvino.Type.f32)
+    made = openvino.Model([op.convert(given, dtype)], [given])
+    with pytest.raises(Refusal if dtype == "f16" else Unlawful, match="no rule" if dtype == "f16" else "to no dtype"):
+        lawful.check(made)
+
+
 @pytest.mark.parametrize("dtype", [TensorProto.FLOAT, None])
 def test_the_body_of_a_loop_whose_inputs_have_no_dtype_is_the_importers(tmp_path: Any, dtype: int | None) -> None:
     from opera.compilers.openvino import lawful

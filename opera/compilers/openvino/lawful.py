@@ -9,7 +9,12 @@ from opera.compilers.shared.packing import Refusal, Unlawful
 
 
 def check(model: Any) -> None:
-    """Raise Unlawful where an inner model has an input without a dtype: no plugin can choose a kernel then. Else a Refusal."""
+    """Raise Unlawful where a cast is to no dtype, or an inner model has an input without one: no plugin can choose a kernel
+    then. Else a Refusal.
+    """
+    for node in model.get_ordered_ops():
+        if node.get_type_name() == "Convert" and node.get_output_element_type(0).is_dynamic():
+            raise Unlawful(f"a Convert ({node.get_friendly_name()}) is to no dtype")
     for node, inner in _inner(model):
         for parameter in inner.get_parameters():
             if parameter.get_element_type().is_dynamic():

@@ -38,7 +38,7 @@ from opera.programs.values import Value
 SETTINGS = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "KERAS_BACKEND": "tensorflow"}
 """What the environment may say otherwise."""
 MASK = "mask"
-OPS, BELOW = "keras.src.ops", frozenset(("image", "linalg", "math", "nn", "numpy"))
+OPS, BELOW = "keras.src.ops", frozenset(("core", "image", "linalg", "math", "nn", "numpy"))
 """Where Keras's functions lie, and in which of its modules those that call one of the backend's module of that name."""
 
 
@@ -68,8 +68,8 @@ def inside(recorder: Recorder) -> Iterator[None]:
     """See what layers and functions of Keras call, too, as long as this lasts.
 
     A call of what [inner] of instrumentation/keras.toml names is one of the layer that it names there. A function of a
-    backend that a layer calls by itself is the public one that calls it. What is recorded has real tensors: calls within a
-    graph that is traced have none.
+    backend that a layer or another function calls by itself is the public one that calls it. What is recorded has real
+    tensors: calls within a graph that is traced have none.
     """
     from keras import Layer
     from keras.src import backend
@@ -77,7 +77,7 @@ def inside(recorder: Recorder) -> Iterator[None]:
     watch, original = _Watch(recorder, inner=True), Layer.__call__
     public = {name: item for name, item in keras_api.objects().items() if not isinstance(item, type)}
     below = [(name, of) for name, item in public.items() if (of := _below(item)) is not None]
-    wrapped = {id(item): (watch.function(name, item, layers_alone=True), item) for name, item in below}
+    wrapped = {id(item): (watch.function(name, item, below=True), item) for name, item in below}
     wrapped |= {id(item): (watch.function(name, item), item) for name, item in public.items()}
     for point, operator in keras_api.instrumentation().inner.items():
         item = functools.reduce(getattr, point.split("."), backend)
@@ -196,22 +196,20 @@ class _Watch:
 
         return call
 
-    def function(
-        self, operator: str, original: Callable[..., Any], *, layers_alone: bool = False
-    ) -> Callable[..., Any]:
+    def function(self, operator: str, original: Callable[..., Any], *, below: bool = False) -> Callable[..., Any]:
         """Record calls of a function by a test; what Keras itself calls it for is no test of it.
 
         Args:
-            layers_alone: Whether calls are not recorded that another function makes which is looked for.
+            below: Whether it is the backend's: what the public one of this name calls is no call beside it.
         """
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            around = getattr(self.inside, "function", False)
+            around = getattr(self.inside, "function", "")
             wanted = self.inner or _is_test(sys._getframe(1).f_code.co_filename)
-            if wanted and not (layers_alone and around):
+            if wanted and not (below and around == operator):
                 self._see(functools.partial(self._function_call, original, operator, args, kwargs))
-            self.inside.function = True
+            self.inside.function = operator
             try:
                 return original(*args, **kwargs)
             finally:

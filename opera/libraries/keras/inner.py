@@ -8,7 +8,7 @@ from opera.libraries.keras import hooks
 from opera.libraries.keras import wrap as keras_model
 from opera.programs.program import Instance
 
-MOST = 40
+MOST = 60
 """Calls inside one call that are told."""
 
 

@@ -17,7 +17,7 @@ from opera.programs.program import Instance, Operand, Program, with_params
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.forms import TENSORS, counted_leaf, shaped, tensor
-from opera.triage.conditions.peculiar import changed
+from opera.triage.conditions.peculiar import SIZES, changed
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults, Leaf
 
@@ -79,6 +79,16 @@ def with_entries(program: Program) -> Iterator[Program | None]:
             both = [[*own, *own[-2:]], [*own[:1], *own[:half], *own[half : half + 1], *own[half:]]]
             for longer in (*(both if len(own) % 2 == 0 else ()), [*own, *own[-1:]]):
                 yield _relisted(more, name, longer)
+
+
+def as_long(program: Program) -> Iterator[Program | None]:
+    """Yield programs with the lengths of the first tensor in an input that states sizes, of all axes, and of the last alone."""
+    found = smaller.leaves(program)
+    if isinstance(program, Instance) and found and found[0].shape:
+        for x in (y for y in program.inputs if isinstance(y.value, Tensor) and _lists(y.value, found)):
+            if SIZES.search(x.name):
+                yield _relisted(program, x.name, list(found[0].shape))
+                yield _relisted(program, x.name, list(found[0].shape[-1:]))
 
 
 def _relisted(program: Instance, name: str, numbers: list[int]) -> Program | None:

@@ -87,6 +87,7 @@ def features(
     yield from sized(program)
     yield from compared(program)
     yield from outgrown(call, known) if call is not None else ()
+    yield from itertools.starmap(Feature, listing.fewer(program, next(iter(data(program)), "")))
     yield from itertools.starmap(Feature, listing.stated(program, next(iter(data(program)), "")))
     yield from named_axis(call, known) if call is not None else ()
     at = channel_axes(program, known, channels or {})
@@ -95,6 +96,7 @@ def features(
     yield from _parities(call, failing) if call is not None else ()
     yield from itertools.starmap(Feature, listing.listed(program))
     if call is not None:
+        yield from itertools.starmap(Feature, listing.zeros(call, next(iter(data(program)), "")))
         told = (listing.unequal(call), listing.no_powers(call, next(iter(data(program)), "")))
         yield from itertools.starmap(Feature, itertools.chain(*told))
         yield from scalars.features(call, known)

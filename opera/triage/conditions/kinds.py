@@ -16,6 +16,8 @@ from opera.triage.shrink import smaller
 
 NOT_PROMOTED = "inputs not promoted to float32"
 """How it is told that inputs are promoted to another dtype."""
+RESULT = " (stated, or the input's)"
+"""Ends how it is told of which dtype a result is, after the dtype and the parameter that names it."""
 PLURAL = {dtypes.INTEGER: "integers", dtypes.FLOATING: "floats"}
 """How kinds of dtypes are told to which something is promoted."""
 
@@ -56,7 +58,7 @@ def _stated(program: Program, failing: Sequence[Program], passing: Sequence[Prog
         bad, good = ({_of_result(x, name) for x in of} - {""} for of in ((program, *failing), passing))
         words = dtypes.told(bad, good)
         if words:
-            says = f"{words.replace(' inputs', '')} {name} (stated, or the input's)"
+            says = f"{words.replace(' inputs', '')} {name}{RESULT}"
             yield Feature(says, partial(_returns, name=name, kinds=dtypes.members(words)))
 
 

@@ -35,6 +35,19 @@ def entries(program: Instance) -> Iterator[Told]:
                     yield f"{words} in {name} for each axis{said}", holds
 
 
+def fewer(program: Program, first: str) -> Iterator[Told]:
+    """Yield which inputs state fewer sizes than the first tensor has axes: the others are as long as they are."""
+    for name in [x.name for x in program.inputs if x.name != first and peculiar.SIZES.search(x.name)]:
+        holds = partial(_has_fewer, name=name, first=first)
+        if holds(program):
+            yield f"fewer numbers in {name} than axes of {first}", holds
+
+
+def _has_fewer(program: Program, name: str, first: str) -> bool:
+    own, held = _length(program, name), tensor(program, first)
+    return own is not None and held is not None and own < len(held.shape)
+
+
 def _has_entries(program: Program, name: str, each: int, but: int) -> bool:
     own, found = _length(program, name), smaller.leaves(program)
     return bool(own) and bool(found) and own == each * (len(found[0].shape) - but)
@@ -142,6 +155,21 @@ def _states_other(program: Program, name: str, first: str, below: bool) -> bool:
     lengths = getattr(tensor(program, first), "shape", ())
     pairs = zip(reversed(_numbers(program, name)), reversed(lengths), strict=False)
     return any(size < length if below else size > length for size, length in pairs)
+
+
+def zeros(program: Instance, first: str) -> Iterator[Told]:
+    """Yield which lists of lengths have a 0 in the place of another length of the first tensor, or of none: who reads 0 as
+    "as long as it is" makes something else of it (ONNX's Reshape, unless `allowzero`)."""
+    for name in (x for x in program.params if not smaller.is_axes(x)):
+        holds = partial(_has_zero, name=name, first=first)
+        if holds(program):
+            yield f"a 0 in {name} where {first} has another length", holds
+
+
+def _has_zero(program: Program, name: str, first: str) -> bool:
+    lengths = getattr(tensor(program, first), "shape", ())
+    own = smaller.integers(program.instances()[0].params.get(name))
+    return any(x == 0 and lengths[at : at + 1] != (0,) for at, x in enumerate(own))
 
 
 def listed(program: Program) -> Iterator[Told]:

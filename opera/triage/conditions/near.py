@@ -53,7 +53,7 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
     ordinary = next((x for x in forms.ordinary(program) if x is not None), program)
     parameters = chain(arguments.parameters(program, defaults), arguments.parameters(ordinary, defaults))
     lower = (smaller.applied(step, program) for step in shapes.ranks(program, defaults))
-    ranks = chain(arguments.with_entries(program), lower, forms.ranks(program))
+    ranks = chain(arguments.with_entries(program), arguments.as_long(program), lower, forms.ranks(program))
     rows = [forms.ordinary(program), _dtypes(program), ranks, chain(_magnitudes(program), _signs(program)), parameters]
     if isinstance(program, Instance) and isinstance(ordinary, Instance):
         known = defaults.get(program.operator, {})

@@ -39,15 +39,19 @@ def fails(
     labelled: Iterable[tuple[Program, bool]], defaults: Defaults, computes: Callable[[Program], bool], *, loud: bool
 ) -> bool:
     """Whether one of the programs that fail is ordinary, in the first of the ordinary dtypes that any program has of which
-    something is known (where that is none, the dtype may be what decides), and has outputs with elements (`computes`, which is
-    asked last); where the failure shows itself whatever is asked for (`loud`), it asks for the first output."""
+    something is known, or in a later one if none of those before it passes (where that is none, the dtype may be what decides),
+    and has outputs with elements (`computes`, which is asked last); where the failure shows itself whatever is asked for
+    (`loud`), it asks for the first output."""
     held = list(labelled)
     seen = {_dtype(x) for x, _ in held}
-    dtype = next((x for x in DTYPES if x in seen), "")
-    if not dtype and seen - {""}:
+    known = [x for x in DTYPES if x in seen]
+    if not known and seen - {""}:
         return False
+    passing = {_dtype(x) for x, failing in held if not failing}
+    first = next((n for n, x in enumerate(known) if x in passing), len(known))
+    within = {*known[: first + 1], ""}
     asking = (x for x, failing in held if failing and (not loud or not x.outputs or x.outputs[0]))
-    found = (x for x in asking if is_usual(x, defaults) and (not dtype or _dtype(x) in (dtype, "")))
+    found = (x for x in asking if is_usual(x, defaults) and (not known or _dtype(x) in within))
     return any(map(computes, found))
 
 

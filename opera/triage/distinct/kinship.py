@@ -5,6 +5,8 @@
 - Are they two outputs of *one model* that are wrong at once, and of which the same decides?
 - Do two reduced programs fail alike *whatever tells them apart*? Each is asked about with the other's operator, and with the
   other's value of each parameter: what both fail with does not tell them apart.
+- Is one of a *dtype that a route into the compiler does not know*, whatever the operator, and does that decide the other? Then
+  both must pass by another route.
 
 What was asked is stored, a document a reduction, so that `opera.triage.distinct.uniting` follows from that.
 """
@@ -28,7 +30,7 @@ from opera.programs.verdicts import CRASH, FAILURES, INCONSISTENT, PASS, REFUSED
 from opera.store import examined
 from opera.store.workspace import Workspace
 from opera.triage import failure
-from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions import deciding, dtypes, kinds, peculiar
 from opera.triage.conditions.deciding import Look
 from opera.triage.failure import as_wrong
 from opera.triage.reduction import Reduction
@@ -51,6 +53,9 @@ class Stating(Look, Protocol):
 
     def stated(self, program: Program, expected: Sequence[Value]) -> Outcome:
         """Return what a program shows if its outputs are to be these, whatever its library says of it."""
+
+    def passes_by_another(self, program: Program) -> bool:
+        """Whether a program passes by another route into the same frontend."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -171,7 +176,7 @@ def candidates(found: Iterable[tuple[str, Reduction]]) -> Iterator[tuple[Reducti
     for one in told:
         group = like[_kind(one)]
         others = {x.of.stored: x.of for x in group if x.name != one.name and _comparable(one, x)}
-        more = (x for x in told if x.name != one.name and (_composed(one.of, x.of) or _too(one.of, x.of)))
+        more = (x for x in told if x.name != one.name and any(of(one.of, x.of) for of in KINDS))
         others |= {x.of.stored: x.of for x in more}
         group.append(one)
         several = len(decided[one.of.frontend, one.of.environment, one.operator]) > 1 and bool(readable(one.of))
@@ -187,7 +192,7 @@ def asked_about(one: Reduction, other: Reduction) -> bool:
         if isinstance(y := x.program().program, Instance)
     ]
     alike = len(told) == 2 and _kind(told[0]) == _kind(told[1]) and _comparable(*told)
-    return alike or any(_composed(x, y) or _too(x, y) for x, y in ((one, other), (other, one)))
+    return alike or any(of(x, y) for x, y in ((one, other), (other, one)) for of in KINDS)
 
 
 def _kind(one: _One) -> Hashable:
@@ -334,6 +339,28 @@ def _too(one: Reduction, other: Reduction) -> bool:
     return alike and outputs[0] != outputs[1] and shown[0] == "wrong"
 
 
+def _untyped(one: Reduction, other: Reduction) -> bool:
+    """Whether of two crashes or refusals by one route nothing decides but one dtype, that is of the input of one of them, and
+    there the operator does not matter.
+    """
+    at = {(x.frontend, x.environment, x.variant) for x in (one, other)}
+    stops = all(x.outcome.verdict in (CRASH, REFUSED) for x in (one, other))
+    named = [_only_dtype(x) for x in (one, other)]
+    return len(at) == 1 and stops and one.whatever != other.whatever and named[0] == named[1] != ""
+
+
+def _only_dtype(of: Reduction) -> str:
+    """Return the dtype that alone decides, whether an input is of it or a parameter names it; empty where more does."""
+    told = {*map(deciding.key, (*of.deciding, *of.besides, *of.circumstances))}
+    [says] = told if len(told) == 1 else [""]
+    dtype, result, _ = says.partition(" ")[0], *says.partition(kinds.RESULT)[1:]
+    return dtype if result or dtypes.members(says) == {dtype} else ""
+
+
+KINDS = (_composed, _too, _untyped)
+"""What two of a kind need not be of to be asked about."""
+
+
 def _at_once(ask: Look, program: Instance, other: tuple[Look, Reduction], another: Instance) -> str:
     """Return whether both outputs of a model are right without what decides of the other program, and the other's alone is
     wrong in it as there, with all that tells them apart.
@@ -356,7 +383,7 @@ def answer(one: tuple[Stating, Reduction], other: tuple[Stating, Reduction]) -> 
 
     Each is what its own `Look` looks for. With the other's operator a program has to fail as the other does. One that is made
     of several operators fails alike if it holds the other's (`_holds`), one that has the other's output wrong, too, if that is
-    one failure (`_at_once`). Raises Spent.
+    one failure (`_at_once`), one of a dtype that the other's input is of if both pass by another route. Raises Spent.
     """
     says = ALIKE
     for (ask, of), (ask_other, theirs) in ((one, other), (other, one)):
@@ -365,6 +392,8 @@ def answer(one: tuple[Stating, Reduction], other: tuple[Stating, Reduction]) -> 
             return UNTOLD
         if _composed(of, theirs):
             return _holds(ask, program, (ask_other, theirs), another)
+        if _untyped(of, theirs):
+            return ALIKE if ask.passes_by_another(program) and ask_other.passes_by_another(another) else APART
         if _too(of, theirs):
             return _at_once(ask, program, (ask_other, theirs), another)
         if (made := exchanged(program, another)) is None:

@@ -428,6 +428,13 @@ class Asker:
         """Return a program without an expectation, and who is asked for one where its library has none."""
         return msgspec.structs.replace(captured(program), reference=self.second)
 
+    def passes_by_another(self, program: Program) -> bool:
+        """Whether a program passes by another route into the same frontend. Raises Spent."""
+        compiler, _, library = self.question.frontend.rpartition("-")
+        others = (x.name for x in compilers.frontend(compiler, library).VARIANTS if x.after != "rejected")
+        asked = (msgspec.structs.replace(self.question, variant=x) for x in others if x != self.question.variant)
+        return any(self._one(program, x).verdict == PASS for x in asked)
+
     def _one(self, program: Program, question: Question) -> Outcome:
         shown = self._asked(self.captured(program), question)
         own = (question.frontend, question.variant) == (self.question.frontend, self.question.variant)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from opera import libraries
-from opera.libraries import Cast, Plain
+from opera.libraries import Cast, Plain, simplest
 from opera.oracle import location, randomness
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
@@ -71,13 +71,15 @@ def incidental(ask: Asker, kept: list[Program]) -> Incidental:
 
 def _cast(ask: Asker, program: Program, shown: Outcome) -> Cast | None:
     """Return from which dtype to which a result should have been cast, where it has another than expected; or an input is,
-    where those of a crash or refusal have several, and the result one of them. Raises Spent.
+    where those of a crash or refusal have several, and the result one of them; of one that is odd, to that. Raises Spent.
     """
     if shown.verdict == INCONSISTENT and shown.symptom == "dtype":
         return Cast(str(shown.details["actual"]), str(shown.details["expected"]))
     given = list(dict.fromkeys(x.dtype for x in smaller.leaves(program)))
-    if shown.verdict not in (CRASH, REFUSED) or len(given) < 2:
+    if shown.verdict not in (CRASH, REFUSED) or not given:
         return None
+    if len(given) == 1:
+        return Cast(FLOAT, given[0]) if given[0] not in simplest.ORDINARY else None
     first = next(iter(ask.reference(program) or ()), None)
     ends = first.dtype if isinstance(first, Tensor) else ""
     begins = next((x for x in given if x != ends), "")

@@ -11,7 +11,7 @@ from opera.programs.program import Program, parse
 from opera.programs.values import Value
 from opera.programs.verdicts import Outcome
 from opera.run.library_side import Known
-from opera.triage.failure import loses, misvalued, moved
+from opera.triage.failure import loses, misvalued, moved, unlawful
 from opera.triage.reducer.asking import Asker
 
 
@@ -38,7 +38,8 @@ def known(ask: Asker, program: Program, defaults: dict[str, Mapping[str, Value]]
 def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Program | None:
     """Return the first of the programs that one is made of which fails so, at the same place as far as places are told; which
     call is wrong is what we want to know. Where none does, the one operator that gives wrong numbers, else the one that
-    makes a number of a NaN or an infinity which arises inside, or the other way round (`_misvalued`).
+    makes a number of a NaN or an infinity which arises inside, or the other way round, else the one of which no valid file
+    is made (`_misvalued`).
     """
     target, called = ask.target, set(program.operators)
     pieces, shown = [parse(form) for form in forms], list[Outcome]()
@@ -50,7 +51,7 @@ def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Pro
         for piece, fails in zip(batch, ask.passed(batch, failed), strict=True):
             if fails:
                 return piece
-    for suspected in (misvalued, loses):
+    for suspected in (misvalued, loses, unlawful):
         wrong = [x for x, now in zip(pieces, shown, strict=True) if target is not None and suspected(target, now)]
         if (found := _misvalued(ask, wrong, called)) is not None:
             return found
@@ -59,14 +60,18 @@ def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Pro
 
 def _misvalued(ask: Asker, wrong: list[Program], called: set[str]) -> Program | None:
     """Return the first of these calls inside that are wrong, where they are of one operator, or one converter's: what
-    others make of a wrong number may be none, or the other way round (the logarithm of a 0 that should be 0.1).
+    others make of a wrong number may be none, or the other way round (the logarithm of a 0 that should be 0.1); and what
+    reads an invalid shape may be what a checker names.
 
-    Another implementation gives what is expected, and its place is not another than the program's.
+    Another implementation gives what is expected of a wrong number, and its place is not another than the program's.
     """
     target, shown = ask.target, [ask.outcomes[x.id] for x in wrong]
     if target is None or len({_suspect(x, now) for x, now in zip(wrong, shown, strict=True)}) != 1:
         return None
-    fair = [ask.agreed(x) and not moved(target, now, called) for x, now in zip(wrong, shown, strict=True)]
+    fair = [
+        (unlawful(target, now) or ask.agreed(x)) and not moved(target, now, called)
+        for x, now in zip(wrong, shown, strict=True)
+    ]
     return next((x for x, good in zip(wrong, ask.passed(wrong, fair), strict=True) if good), None)
 
 

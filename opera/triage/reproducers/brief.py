@@ -27,9 +27,9 @@ from opera.programs.migrated import Manifest, read_values
 from opera.programs.program import Program
 from opera.programs.values import CONTAINERS, Tensor
 from opera.programs.verdicts import INCONSISTENT, TIMEOUT, UNSTABLE
+from opera.triage.failure import CHECKED
 from opera.triage.reproducers import reproducer
 from opera.triage.reproducers.reproducer import Exhibit, kinds_of, tolerances
-from opera.triage.sentence import CHECKED
 
 UNPACK = """
 def unpack(text, dtype, shape):

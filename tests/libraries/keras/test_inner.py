@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,8 @@ pytest.importorskip("tensorflow")
 
 from opera.libraries.keras import inner, library
 from opera.libraries.keras import wrap as keras_model
-from opera.programs.program import Captured, Instance, Provenance
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
 
 SEEN = Provenance("suite", "file", "test")
 
@@ -74,3 +76,13 @@ def test_what_a_function_calls_of_the_backend_is_none_of_its_calls() -> None:
 
 def test_one_call_stays_one() -> None:
     assert library.expanded(instance("keras.ops.sin", {}, x=np.ones(2, "f4"))) == []
+
+
+def test_what_a_function_calls_of_the_backend_is_a_call_of_its_own_and_what_it_is_itself_is_none() -> None:
+    """A bfloat16 is normalised in float32 and cast back: who has no such cast fails of that alone."""
+    whole = instance("keras.ops.layer_normalization", {}, x=np.ones((2, 3), "f4"))
+    one = msgspec.structs.replace(whole, inputs=(Operand("x", Tensor("bfloat16", (2, 3), b"\x80\x3f" * 6)),))
+    found = library.expanded(one)
+    assert [x.operator for x in found] == ["keras.ops.cast", "keras.ops.rsqrt", "keras.ops.moments"]
+    assert found[0].params == {"dtype": "bfloat16"}
+    assert not library.expanded(instance("keras.ops.rsqrt", {}, x=np.ones(2, "f4"))), "the backend's is the same call"

@@ -241,3 +241,33 @@ def test_a_list_that_is_required_is_not_told_to_be_left_out() -> None:
     program = msgspec.structs.replace(call(x=np.float32([1, 2])), params={"dim": ()})
     for required, says in ((["dim"], "dim empty"), ([], "dim empty or left out")):
         assert [name for name, _ in listing.empty(program, [], required)] == [says]
+
+
+@pytest.mark.parametrize(
+    ("shape", "target", "told"),
+    [((2, 0, 4), (0, 3), True), ((2, 0, 4), (2, 0, 8), False), ((0,), (1, 0), True), ((2, 3), (3, 2), False)],
+)
+def test_a_0_in_the_place_of_another_length_is_told(
+    shape: tuple[int, ...], target: tuple[int, ...], told: bool
+) -> None:
+    """ONNX's Reshape reads it as "as long as it is"."""
+    program = msgspec.structs.replace(call(x=np.zeros(shape, "f4")), params={"newshape": target, "axis": (0,)})
+    found = [says for says, _ in listing.zeros(program, "x")]
+    assert found == (["a 0 in newshape where x has another length"] if told else [])
+
+
+def test_an_input_of_sizes_is_told_to_have_fewer_than_axes_and_is_given_all() -> None:
+    """What TVM is given as a shape that is no constant, it hands to `broadcast_to`: a shorter one stops it."""
+    program = call(input=np.ones((1, 2, 3), "f4"), shape=np.ones(0, "i8"))
+    assert [says for says, _ in listing.fewer(program, "input")] == ["fewer numbers in shape than axes of input"]
+    made = [x.inputs[1].value.array().tolist() for x in arguments.as_long(program) if x]  # type: ignore[union-attr]
+    assert made == [[1, 2, 3], [3]]
+
+    def fails(x: Program) -> bool | None:
+        first, *others = smaller.leaves(x)
+        if len(others) != 1 or others[0].dtype != "int64" or len(others[0].shape) != 1:
+            return None
+        return others[0].shape[0] < len(first.shape)
+
+    found = borne(program, fails, Decided())
+    assert found.circumstances == ("fewer numbers in shape than axes of input",) and found.exact

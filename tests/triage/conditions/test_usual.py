@@ -47,6 +47,10 @@ def test_of_the_dtypes_that_an_operator_takes_the_most_ordinary_one_must_fail():
     floats, integers, bytes_ = (call(np.ones(2, x)) for x in ("float32", "int64", "uint8"))
     assert usual.fails([(integers, True), (bytes_, True)], {}, lambda x: True, loud=True)
     assert not usual.fails([(floats, False), (integers, True)], {}, lambda x: True, loud=True)
+    one = call(np.ones(1, "int64"))  # nothing passes in the more ordinary dtype, and of it nothing ordinary is known
+    for passes in (False, True):
+        known = [(one, not passes), (call(np.ones(2, "int32")), True)]
+        assert usual.fails(known, {}, lambda x: True, loud=True) is not passes
     assert not usual.fails([(bytes_, True)], {}, lambda x: True, loud=True), "the dtype may be what decides"
     fraction = Instance("torch", "normal", {"mean": 1.0, "std": 0.0}, (), ("y",), {})
     assert not usual.is_usual(fraction, {}) and usual.is_usual(

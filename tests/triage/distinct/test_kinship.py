@@ -58,6 +58,7 @@ class Compiler:
         self, target: Outcome, shows: Callable[[Program], Outcome | bool | str] = bool, computes: Any = None
     ) -> None:
         self.target, self.shows, self.computes = target, shows, computes
+        self.everywhere: Sequence[str] = ()
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         said = map(self.shows, programs)
@@ -74,6 +75,9 @@ class Compiler:
 
     def reference(self, program: Program) -> list[Value] | None:
         return [TWO] if program.instances()[0].params else [ONE]
+
+    def passes_by_another(self, program: Program) -> bool:
+        return program.operator not in self.everywhere
 
     def stated(self, program: Program, expected: Sequence[Value]) -> Outcome:
         return Outcome(PASS) if self.computes == expected else self.look([program])[0]
@@ -272,6 +276,41 @@ def test_only_what_may_be_one_cause_is_asked(one: Reduction, other: Reduction, a
         assert any(others for _, others, _ in made) is asked
         assert any(told for *_, told in made) is several
     assert not list(candidates([("F1", one), ("F1", other)]))
+
+
+ODD = reduced(
+    call("Abs"), besides=("bfloat16 inputs",), whatever=True, outcome=crash("the model's input is of another precision")
+)
+INTO = reduced(
+    call("Cast", to=16),
+    circumstances=("bfloat16 to (stated, or the input's)",),
+    outcome=crash("cannot convert to dynamic"),
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "everywhere", "says"),
+    [
+        (ODD, INTO, (), ALIKE),
+        (ODD, INTO, ("Cast",), APART),  # there is no kernel of it, whoever imports it
+        (ODD, INTO, ("Abs",), APART),
+        (ODD, msgspec.structs.replace(INTO, circumstances=("float16 to (stated, or the input's)",)), (), None),
+        (ODD, msgspec.structs.replace(INTO, circumstances=(*INTO.circumstances, "an empty input")), (), None),
+        (ODD, msgspec.structs.replace(INTO, variant="model"), (), None),
+        (ODD, msgspec.structs.replace(INTO, outcome=WRONG), (), None),
+        (msgspec.structs.replace(ODD, whatever=False), INTO, (), None),  # its operator may matter
+    ],
+)
+def test_a_dtype_that_a_route_does_not_know_is_one_cause_wherever_it_comes_up(
+    one: Reduction, other: Reduction, everywhere: Sequence[str], says: str | None
+) -> None:
+    asked = [others for _, others, _ in candidates([("F1", one), ("F2", other)]) if others]
+    assert bool(asked) is (says is not None) is kinship.asked_about(one, other)
+    both = [Compiler(x.outcome) for x in (one, other)]
+    for x in both:
+        x.everywhere = everywhere
+    if says is not None:
+        assert answer((both[0], one), (both[1], other)) == says
 
 
 def layer(name: str, place: str, lowered: tuple[str, ...], *deciding: str, **params: int) -> Reduction:

@@ -172,3 +172,28 @@ def test_tvm_has_no_float64_of_tflite_whatever_the_layer_is() -> None:
         and kept[-1].operator == "keras.ops.ravel"
         and others == ("keras.layers.DepthwiseConv1D", "keras.ops.zeros_like")
     )
+
+
+def test_a_cast_to_an_odd_dtype_is_tried_alone_where_an_input_is_of_it() -> None:
+    """What computes in float32 and casts back fails of the cast, which needs no input of that dtype."""
+    fails = changed(
+        NO_TYPE, message="Convert name: to cannot be done", conversion_function="torch.tile@reference.cpp:36"
+    )
+    cast = changed(fails, conversion_function="torch.Tensor.to@reference.cpp:36")
+    for dtype, found in (("float64", "torch.Tensor.to"), ("int64", "torch.tile")):
+        kept: list[Program] = [of("torch.tile", dtype)]
+        ask = Answers(fails, {"torch.tile": fails})
+        look = ask.look
+
+        def shows(programs: Sequence[Program], ask: Answers = ask, look: Any = look) -> list[Outcome]:
+            look(programs)
+            ask.outcomes |= {x.id: cast for x in programs if x.operator == "torch.Tensor.to"}
+            return [ask.outcomes[x.id] for x in programs]
+
+        ask.look = shows  # type: ignore[method-assign]
+        incidental(ask, kept)
+        assert kept[-1].operator == found
+        if kept[1:]:
+            assert kept[-1].inputs[0].value == Tensor.of(np.ones(1, "f4")) and kept[-1].params == {
+                "dtype": Named("torch.dtype", dtype)
+            }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from opera.programs.program import Instance, Program
-from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, UNSTABLE, Outcome
 from opera.run.probe import Probe, Question
 from opera.triage.reducer import asking, inner
 from opera.triage.reducer.asking import Asker, Budget
@@ -104,4 +104,27 @@ def test_what_makes_a_number_of_a_nan_that_arises_inside_is_the_suspect(
     shown = {x.operator: Outcome(PASS) for x in calls} | of
     target = wrong("value", "expanded whole", **({"not_finite": False} if finite else {}))
     told = inner._piece(Answers(target, shown), Instance("torch", "whole", {}, (), (), {}), [x.form() for x in calls])
+    assert (told and told.operator) == found
+
+
+def invalid(says: str, place: str = "", symptom: str = "InferenceError") -> Outcome:
+    return Outcome(CRASH, "compile", symptom, says, conversion_function=place)
+
+
+@pytest.mark.parametrize(
+    ("of", "found"),
+    [
+        ({"exp": invalid("Inferred shape and existing shape differ")}, "exp"),
+        ({"exp": invalid("of another dimension", symptom="ValidationError")}, "exp"),
+        ({"exp": invalid("Inferred shape"), "log": invalid("of another dimension")}, None),  # any of the two may be it
+        ({"exp": invalid("no such kernel", symptom="NotImplemented")}, None),  # not the checker says so, but a runtime
+    ],
+)
+def test_the_one_operator_of_which_no_valid_file_is_made_is_what_makes_the_whole_invalid(
+    of: dict[str, Outcome], found: str | None
+) -> None:
+    """A Reshape with a 0 in its target says nothing by itself where an Add that reads it is what the checker comes to."""
+    calls = [Instance("torch", x, {}, (), (), {}) for x in ("neg", "exp", "log")]
+    ask = Answers(invalid("Incompatible dimensions (op_type:Add)"), {x.operator: Outcome(PASS) for x in calls} | of)
+    told = inner._piece(ask, Instance("torch", "whole", {}, (), (), {}), [x.form() for x in calls])
     assert (told and told.operator) == found
