@@ -187,10 +187,13 @@ class Typing(Library, Protocol):
 class Plain(Library, Protocol):
     """What a library has beside that if it has operators of one input so simple that nothing but the input matters."""
 
-    def simplest(self, program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
+    def simplest(
+        self, program: Program, *, panel: bool = False, cast: Cast | None = None, nodes: Collection[str] = ()
+    ) -> list[Instance]:
         """Return the simplest calls of what a program is given (`opera.libraries.simplest`), the simplest of each first; or the
         panel's, which are as simple, of other kinds. With `cast`, from the dtype that it returns, or that an input has, to the
-        one that it should have, that cast is one of them.
+        one that it should have, that cast is one of them; so are, where it fails at `nodes` of an exported file, the calls that
+        become such.
 
         Some may be none that the library takes. Imports nothing heavy.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 import numpy as np
@@ -33,6 +33,7 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         constant: Whether what it returns does not hang on what it is given: it is asked of whatever a program is given.
         panel: Whether it is only asked when a simpler one fails alike: so many kinds of operators must, before it is told that
             none matters.
+        node: An operator that the library's exporter makes of it alone, a key of `[nodes]`: it is asked of what fails of such.
     """
 
     operator: str
@@ -43,6 +44,7 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     named: tuple[str, ...] = ()
     constant: bool = False
     panel: bool = False
+    node: str = ""
 
     @property
     def args(self) -> list[str]:
@@ -51,8 +53,11 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def declared(library: str) -> list[Declared]:
-    """Return the simplest calls of a library, the simplest first."""
-    return msgspec.convert(resources.declaration("instrumentation", library).get("simplest", []), list[Declared])
+    """Return the simplest calls of a library, the simplest first; then those that become one node of an exported file."""
+    told = resources.declaration("instrumentation", library)
+    nodes = ((node, *row) for node, row in told.get("nodes", {}).items())
+    of_nodes = [Declared(operator, first, *more, node=node) for node, operator, first, *more in nodes]
+    return [*msgspec.convert(told.get("simplest", []), list[Declared]), *of_nodes]
 
 
 def calls(
@@ -63,6 +68,7 @@ def calls(
     cast: Cast | None = None,
     *,
     panel: bool = False,
+    nodes: Collection[str] = (),
 ) -> list[Instance]:
     """Return the simplest calls of each odd kind of input that a program is given, and of each odd dtype among its parameters;
     or those of the panel.
@@ -73,8 +79,10 @@ def calls(
         typed: Name of a dtype → what a parameter holds that names it.
         cast: From the dtype that a program returns to the one that it should, or from that of an input to that of the result:
             what is computed in another dtype is cast at the end, or before, so that is tried alone, too.
+        nodes: Operators of an exported file that it fails at.
     """
-    given, rows = list(_kinds(program)), [x for x in declared(library) if x.panel is panel]
+    given = list(_kinds(program))
+    rows = [x for x in declared(library) if x.panel is panel and (not x.node or x.node in nodes)]
     odd = [x for x in given if not _plain(x)][:KINDS]
     made = [_call(library, row, value, {}, context) for value in odd for row in rows if not (row.param or row.constant)]
     made += [_call(library, row, x, {}, context) for row in rows if row.constant for x in given[:1]]

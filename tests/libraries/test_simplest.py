@@ -36,9 +36,15 @@ def test_a_library_takes_them(library: str) -> None:
     given = [(call(library, ODD, dtype=held[library])), call(library, Tensor.of(np.ones(2, "bool")))]
     given += [call(library, Sequence("float32", (PLAIN,)))] if library == "onnx" else []
     with Probe(workers=1) as probe:
-        made = [x for of in given for y in (False, True) for x in libraries.get(library).simplest(of, panel=y)]  # type: ignore[attr-defined]
+        calls, nodes = libraries.get(library).simplest, {x.node for x in declared(library)}  # type: ignore[attr-defined]
+        made = [x for of in given for y in (False, True) for x in calls(of, panel=y, nodes=nodes)]
         taken = {x.operator for x in made if probe.expected(captured(x)) is not None}
     assert taken == {x.operator for x in declared(library)}
+
+
+def test_what_becomes_a_node_is_asked_of_what_fails_at_such_alone() -> None:
+    made = libraries.get("keras").simplest(call("keras", ODD), nodes={"ReduceMin"})  # type: ignore[attr-defined]
+    assert {x.operator for x in made} - set(simplest("keras", call("keras", ODD))) == {"keras.ops.min"}
 
 
 def test_what_is_odd_is_asked_of_and_what_returns_a_constant_of_anything() -> None:

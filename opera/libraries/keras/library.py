@@ -7,7 +7,7 @@ import inspect
 import math
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -327,13 +327,15 @@ def typed(dtype: str) -> Value:
     return dtype
 
 
-def simplest(program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
+def simplest(
+    program: Program, *, panel: bool = False, cast: Cast | None = None, nodes: Collection[str] = ()
+) -> list[Instance]:
     """Return the simplest calls of what a program is given, see `opera.libraries.Plain`."""
 
     def context(of: simplest_calls.Declared) -> dict[str, Value]:
         return {"kind": "function", "call": {"args": list(of.args), "kwargs": []}}
 
-    return simplest_calls.calls(NAME, program, context, typed, cast, panel=panel)
+    return simplest_calls.calls(NAME, program, context, typed, cast, panel=panel, nodes=nodes)
 
 
 def canaries() -> tuple[Captured, Captured]:

@@ -424,12 +424,16 @@ def typed(dtype: str) -> Value:
     return onnx_values.ELEMENT_TYPES[dtype]
 
 
-def simplest(program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
+def simplest(
+    program: Program, *, panel: bool = False, cast: Cast | None = None, nodes: Collection[str] = ()
+) -> list[Instance]:
     """Return the simplest calls of what a program is given, of its own opset, see `opera.libraries.Plain`."""
     opsets: list[Any] = [x.context.get("opset") or {} for x in program.instances()]
     version = max((x[""] for x in opsets if "" in x), default=0)
     context: dict[str, Value] = {"opset": {"": version}}
-    return simplest_calls.calls(NAME, program, lambda _: context, typed, cast, panel=panel) if version else []
+    return (
+        simplest_calls.calls(NAME, program, lambda _: context, typed, cast, panel=panel, nodes=nodes) if version else []
+    )
 
 
 def canaries() -> tuple[Captured, Captured]:

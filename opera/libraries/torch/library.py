@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -178,14 +178,16 @@ def typed(dtype: str) -> Value:
     return values.Named("torch.dtype", dtype)
 
 
-def simplest(program: Program, *, panel: bool = False, cast: Cast | None = None) -> list[Instance]:
+def simplest(
+    program: Program, *, panel: bool = False, cast: Cast | None = None, nodes: Collection[str] = ()
+) -> list[Instance]:
     """Return the simplest calls of what a program is given, see `opera.libraries.Plain`."""
 
     def context(of: simplest_calls.Declared) -> dict[str, Value]:
         kind = "method" if of.operator.startswith("torch.Tensor.") else "function"
         return {"kind": kind, "call": {"args": list(of.args), "kwargs": []}}
 
-    return simplest_calls.calls(NAME, program, context, typed, cast, panel=panel)
+    return simplest_calls.calls(NAME, program, context, typed, cast, panel=panel, nodes=nodes)
 
 
 def canaries() -> tuple[Captured, Captured]:

@@ -12,7 +12,7 @@ from keras_instance import instance
 
 from opera import libraries
 from opera.programs.program import Instance, Operand, Program
-from opera.programs.values import Named, Tensor
+from opera.programs.values import Named, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, UNSUPPORTED, Outcome, Seen
 from opera.run.probe import Probe, Question
 from opera.triage.reducer import asking
@@ -197,3 +197,19 @@ def test_a_cast_to_an_odd_dtype_is_tried_alone_where_an_input_is_of_it() -> None
             assert kept[-1].inputs[0].value == Tensor.of(np.ones(1, "f4")) and kept[-1].params == {
                 "dtype": Named("torch.dtype", dtype)
             }
+
+
+def test_a_call_that_becomes_the_node_that_a_checker_names_stands_for_a_composite() -> None:
+    """`ptp` is a maximum less a minimum, of which ONNX has neither for int16."""
+    says = "[ShapeInferenceError] (op_type:ReduceMin, node name: f/Min): data typestr: T, has unsupported type"
+    fails = changed(NO_TYPE, stage="compile", symptom="InferenceError", message=says)
+    x = (Operand("x", Tensor.of(np.ones(2, "int16"))),)
+    given: dict[str, Value] = {"kind": "function", "call": {"args": ["x"], "kwargs": []}}
+    ptp = Instance("keras", "keras.ops.ptp", {}, x, (), given)
+    for node, found in (("ReduceMin", "keras.ops.min"), ("ReduceMax", "keras.ops.ptp")):
+        kept: list[Program] = [ptp]
+        shown = changed(fails, message=says.replace("ReduceMin", node))
+        ask = Answers(shown, {"keras.ops.ptp": shown, "keras.ops.min": shown})
+        ask.question = msgspec.structs.replace(ask.question, frontend="f-keras")
+        told = incidental(ask, kept)
+        assert kept[-1].operator == found and told.others == (("keras.ops.ptp",) if kept[1:] else ())
