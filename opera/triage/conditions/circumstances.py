@@ -48,7 +48,7 @@ from opera.triage.conditions.lengths import OF_LENGTH_0
 from opera.triage.conditions.near import alone
 from opera.triage.conditions.ordinary import comparable, given_names
 from opera.triage.conditions.ranks import ALL
-from opera.triage.conditions.stated import NOT_BELOW
+from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW
 from opera.triage.conditions.values import tried as tried_values
 from opera.triage.sentence import EMPTY
 from opera.triage.shrink import simpler, smaller
@@ -369,11 +369,12 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, w
 
 def _tells_given(says: str, found: str) -> bool:
     """Whether what else is told tells of a parameter what is told of it: that it is not below another is more than that it is
-    given, and so are the length of the axis that it names, and that it lists several."""
+    given, so is that it is beyond a dtype, and so are the length of the axis that it names, and that it lists several."""
     name = deciding.named(says)
     several = listing.OF_SEVERAL.fullmatch(found)
     given = f" {name} names " in found or (several is not None and several[1] == name)
-    return found.startswith(f"{name}{NOT_BELOW}") or (says.endswith(deciding.IS_GIVEN) and given)
+    more = (f"{name}{NOT_BELOW}", f"{name}{BEYOND_DTYPE}")
+    return found.startswith(more) or (says.endswith(deciding.IS_GIVEN) and given)
 
 
 def _told_of_one(says: str, found: Iterable[str]) -> bool:

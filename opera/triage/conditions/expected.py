@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from opera.programs.program import Program
+from opera.programs.values import Tensor, Value
 from opera.triage.conditions.peculiar import Array
 from opera.triage.conditions.stated import Feature, Lengths
+from opera.triage.shrink import simpler, smaller
 
 NO_ELEMENTS = "an output without elements"
+OVERFLOW = "an integer overflow"
+WIDE, NARROW = "int64", frozenset(("int8", "int16", "int32", "uint8", "uint16", "uint32"))
+"""An integer dtype that holds what sums and products of small numbers of these give."""
 
 
 def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> list[Feature]:
@@ -49,6 +54,33 @@ def of_expected(program: Program, numbers: Callable[[Program], Array | None]) ->
 
     found = [Feature(f"{says} in the expected output", has(where)) for says, where in EXPECTED.items()]
     return [x for x in found if x.holds(program)]
+
+
+def of_overflow(program: Program, outputs: Callable[[Program], Sequence[Value] | None]) -> list[Feature]:
+    """Return that what a program computes is beyond the dtype of its integers, which wrap around then, where that is so.
+
+    `outputs` returns what is expected; None where nothing is, or nobody asks any more: what overflows is what is another number
+    in int64.
+    """
+
+    def overflows(x: Program) -> bool | None:
+        held = {y.dtype for y in smaller.leaves(x)} & NARROW
+        wide = x
+        for dtype in held:
+            wide = smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=WIDE), wide) or x
+        found = [] if wide == x else [outputs(y) for y in (x, wide)]
+        if None in found:
+            return None
+        pairs = zip(*found, strict=False) if found else ()
+        return any(isinstance(a, Tensor) and isinstance(b, Tensor) and _unlike(a, b) for a, b in pairs)
+
+    return [Feature(OVERFLOW, lambda x: overflows(x) is not False)] if overflows(program) else []
+
+
+def _unlike(one: Tensor, wide: Tensor) -> bool:
+    """Whether numbers of a narrow dtype are others in a wide one."""
+    whole = one.dtype in NARROW and wide.dtype == WIDE and one.shape == wide.shape
+    return whole and bool((simpler.numbers(one).astype(WIDE) != simpler.numbers(wide)).any())
 
 
 EXPECTED: Mapping[str, Callable[[Array], Array]] = {

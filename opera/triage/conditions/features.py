@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import deciding, equal, kinds, listing, literals, peculiar, ranks, scalars, sizes
@@ -29,7 +31,7 @@ from opera.triage.conditions.lengths import (
 )
 from opera.triage.conditions.ordinary import differing
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
-from opera.triage.conditions.stated import NOT_BELOW, Feature, data, left_out, shape_of, value_of
+from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, Feature, data, left_out, shape_of, value_of
 from opera.triage.sentence import EMPTY
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
@@ -81,6 +83,7 @@ def features(
     yield from _one_number(call) if call is not None else ()
     yield from kinds.features(program, failing, passing)
     yield from _specials(program, made)
+    yield from _out_of_range(call, known) if call is not None else ()
     yield from kinds.strings(program)
     yield from equal.features(call, known) if call is not None else ()
     yield from broadcast(program)
@@ -255,6 +258,21 @@ def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
         feature = Feature(says, partial(_holds_special, where=where))
         if feature.holds(program):
             yield feature
+
+
+def _out_of_range(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield which parameters are numbers less or more than all integers of the first tensor's dtype."""
+    first = next(iter(data(program)), "")
+    for name in program.params:
+        feature = Feature(f"{name}{BEYOND_DTYPE}{first}", partial(_is_beyond, name=name, first=first, known=known))
+        if not smaller.is_axes(name) and not simpler.is_type(name) and feature.holds(program):
+            yield feature
+
+
+def _is_beyond(program: Program, name: str, first: str, known: Mapping[str, Value]) -> bool:
+    value, dtype = value_of(program, name, known), getattr(tensor(program, first), "dtype", "")
+    number = type(value) in (int, float) and re.fullmatch(r"u?int\d+", dtype)
+    return bool(number and beyond(np.float64(value), dtype))  # type: ignore[arg-type]
 
 
 def _holds_special(program: Program, where: Callable[[Any], Any]) -> bool:

@@ -20,7 +20,7 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.alike import same_values
 from opera.triage.conditions import deciding, dtypes, equal, operands, peculiar, refuting, scalars, varied, wider
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.expected import NO_ELEMENTS, of_expected, of_outputs
+from opera.triage.conditions.expected import NO_ELEMENTS, OVERFLOW, of_expected, of_outputs, of_overflow
 from opera.triage.conditions.features import as_left, features
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.lengths import OF_LENGTH_0, is_longer, named_axis, of_length_0
@@ -361,7 +361,11 @@ class Learner:
             held = next((y for y in self._returned(x) if isinstance(y, Tensor)), None) if shape(x) is not None else None
             return simpler.numbers(held).astype("float64") if held is not None and "float" in held.dtype else None
 
-        return [*of_expected(self.program, numbers), *of_outputs(self.program, shape)]
+        def outputs(x: Program) -> list[Value] | None:
+            return self._returned(x) or None if len(self._outputs) < 2 * self._asks or x.id in self._outputs else None
+
+        told = (of_overflow(self.program, outputs), of_expected(self.program, numbers), of_outputs(self.program, shape))
+        return [*itertools.chain(*told)]
 
     def _bare(self, failing: Sequence[Program], passing: Sequence[Program]) -> Sequence[Feature]:
         """Return that nothing with elements is expected of the program, where that is so: it says more than any shape."""
@@ -408,6 +412,7 @@ class Learner:
         if isinstance(self.program, Instance):
             made += varied.of_dtype(self.program) if any(deciding.is_dtype(x.says) for x in told.all) else ()
             ends = [AT_ENDS[x.says] for x in told.all if x.says in AT_ENDS]
+            ends += [y for x in told.all if x.says == OVERFLOW for y in (False, True)]
             for least in ends + [True for x in told.all if x.says.startswith(equal.ONLY_LEAST)][:1]:
                 made += varied.at_end(self.program, least=least)
         return made

@@ -13,6 +13,8 @@ from opera.triage.shrink import smaller
 Lengths = tuple[int, ...]
 NOT_BELOW = " not below "
 """How it is told that a number is another one, or more."""
+BEYOND_DTYPE = " beyond the dtype of "
+"""How it is told that a number is none of another's dtype."""
 
 
 class Feature(NamedTuple):

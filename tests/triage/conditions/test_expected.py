@@ -1,0 +1,75 @@
+"""What is expected of a program may be told: integers that wrap around, and parameters that no integer of an input is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor, Value
+from opera.triage.conditions.circumstances import borne_out
+from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.expected import OVERFLOW, of_overflow
+from opera.triage.shrink import simpler, smaller
+
+
+def call(*arrays: Any, **params: Any) -> Instance:
+    given = tuple(Operand(f"x{n}", Tensor.of(np.asarray(x))) for n, x in enumerate(arrays))
+    return Instance("onnx", "Add", params, given, ("y",), {"opset": {"": 22}})
+
+
+def added(program: Program) -> list[Value] | None:
+    """Return what a sum is, which wraps around; None of one that a library rejects."""
+    held = [simpler.numbers(x) for x in smaller.leaves(program)]
+    if len(held) != 2 or held[0].dtype != held[1].dtype:
+        return None
+    try:
+        return [Tensor.of(np.asarray(held[0] + held[1], held[0].dtype))]
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        (np.int8([100, 1]), np.int8([100, 1]), True),
+        (np.int8([100, 1]), np.int8([27, 1]), False),
+        (np.uint8([3]), np.uint8([253]), True),
+        (np.int64([2**62]), np.int64([2**62]), False),  # nothing is wider
+        (np.float32([1e38]), np.float32([3e38]), False),
+        (np.int8([100]), np.int16([100]), False),  # nobody says what is expected
+    ],
+)
+def test_a_sum_that_another_dtype_would_hold_overflows(one: Any, other: Any, told: bool) -> None:
+    assert [x.says for x in of_overflow(call(one, other), added)] == ([OVERFLOW] if told else [])
+
+
+def test_who_saturates_is_told_of_what_overflows_in_its_dtype() -> None:
+    """OpenVINO's sums of int8 end at -128 and 127, and wrap around in all other dtypes."""
+
+    def fails(program: Program) -> bool | None:
+        found = added(program)
+        if found is None:
+            return None
+        wide = [simpler.numbers(x).astype("int64") for x in smaller.leaves(program)]
+        [sums] = found
+        return sums.dtype == "int8" and bool((wide[0] + wide[1] != simpler.numbers(sums)).any())  # type: ignore[union-attr,arg-type]
+
+    program = call(np.int8([-126, -125]), np.int8([-22]))
+    found = borne_out(lambda programs: [fails(x) for x in programs], program, {}, Decided((), ("int8 inputs",)), outputs=added)
+    assert (found.decided.besides, found.circumstances, found.exact) == (("int8 inputs",), (OVERFLOW,), True)
+
+
+def test_a_number_that_no_integer_of_an_input_is_is_told() -> None:
+    """OpenVINO makes a constant of a bias in the dtype of what it is added to."""
+
+    def fails(program: Program) -> bool:
+        bias, [x] = program.instances()[0].params.get("bias", 0.0), smaller.leaves(program)
+        low, high = (0, 2.0**32) if x.dtype.startswith("u") else (-(2.0**7), 2.0**7)
+        return "int" in x.dtype and not low <= bias < high  # type: ignore[operator]
+
+    program, known = call(np.uint32([1, 2]), bias=-0.5), {"Add": {"bias": 0.0}}
+    found = borne_out(lambda programs: [fails(x) for x in programs], program, known, Decided(("bias=-0.5",)), loud=True)
+    assert "bias beyond the dtype of x0" in found.circumstances and not found.decided.parameters
