@@ -119,6 +119,10 @@ def of(known: Iterable[Blame], shown: Verdict) -> Blame | None:
     return next((x for x in known if (x.test, x.environment) == (shown.test, shown.environment)), None)
 
 
+OWN_WAYS = (EACH, OWN, LESS)
+"""Ways of a compiler's own, none of which is the library's code: what it gives by one of these it cannot call unexpected."""
+
+
 def others(found: Blame) -> list[Evidence]:
     """Return what other compilers made of the model that was asked about: by these it is told who confirms what is expected."""
     return [row for row in found.evidence if row.kind == OTHER]
@@ -126,9 +130,12 @@ def others(found: Blame) -> list[Evidence]:
 
 def witnesses(found: Blame) -> list[Evidence]:
     """Return what other compilers made of the model, and which other routes into this one give what is expected: other
-    importers, of another form of the model.
+    importers, of another form of the model; or where no one else does, the first of its own ways (`OWN_WAYS`) that does.
     """
-    return [*others(found), *(x for x in found.evidence if x.kind == ROUTE and x.right and not x.lucky)]
+    right = [x for x in found.evidence if x.right and not x.lucky]
+    told = [*others(found), *(x for x in right if x.kind == ROUTE)]
+    itself = [] if any(x.right for x in told) else [x for x in right if x.kind in OWN_WAYS]
+    return told + itself[:1]
 
 
 def kernels(found: Blame | None) -> list[Evidence]:

@@ -54,7 +54,13 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
     parameters = chain(arguments.parameters(program, defaults), arguments.parameters(ordinary, defaults))
     lower = (smaller.applied(step, program) for step in shapes.ranks(program, defaults))
     ranks = chain(arguments.with_entries(program), arguments.as_long(program), lower, forms.ranks(program))
-    rows = [forms.ordinary(program), _dtypes(program), ranks, chain(_magnitudes(program), _signs(program)), parameters]
+    rows = [
+        forms.ordinary(program),
+        chain(_of_one(program), _dtypes(program)),
+        ranks,
+        chain(_magnitudes(program), _signs(program)),
+        parameters,
+    ]
     if isinstance(program, Instance) and isinstance(ordinary, Instance):
         known = defaults.get(program.operator, {})
         rows += [
@@ -82,6 +88,21 @@ def _dtypes(program: Program) -> Iterator[Program | None]:
             )
             if made is not None and dtypes.about_equal(made, program):
                 yield made
+
+
+def _of_one(program: Program) -> Iterator[Program | None]:
+    """Yield a program of data of several dtypes, truth values among them, with all of it in one: what a test of two dtypes
+    fails of, one of each may not."""
+    held = [x for n, x in enumerate(smaller.leaves(program)) if not n or not smaller.states(x)]
+    several = list(dict.fromkeys(x.dtype for x in held))
+    if len(several) < 2 or not {*several} <= {*dtypes.ASKED, "bool"}:
+        return
+
+    def change(leaf: Leaf, dtype: str) -> Leaf:
+        return simpler.as_dtype(leaf, leaf.dtype, dtype) if any(leaf is x for x in held) else leaf
+
+    for dtype in dict.fromkeys(("float32", "int32", *several)):
+        yield smaller.applied(lambda x, dtype=dtype: smaller.mapped(x, partial(change, dtype=dtype)), program)  # type: ignore[misc]
 
 
 def _with_numbers(leaf: Leaf, numbers: np.ndarray[Any, Any]) -> Leaf:

@@ -58,7 +58,9 @@ def test_who_saturates_is_told_of_what_overflows_in_its_dtype() -> None:
         return sums.dtype == "int8" and bool((wide[0] + wide[1] != simpler.numbers(sums)).any())  # type: ignore[union-attr,arg-type]
 
     program = call(np.int8([-126, -125]), np.int8([-22]))
-    found = borne_out(lambda programs: [fails(x) for x in programs], program, {}, Decided((), ("int8 inputs",)), outputs=added)
+    found = borne_out(
+        lambda programs: [fails(x) for x in programs], program, {}, Decided((), ("int8 inputs",)), outputs=added
+    )
     assert (found.decided.besides, found.circumstances, found.exact) == (("int8 inputs",), (OVERFLOW,), True)
 
 

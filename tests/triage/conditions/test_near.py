@@ -12,7 +12,7 @@ import pytest
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Named, Tensor
 from opera.report.programs import lines
-from opera.triage.conditions import arguments, listing, varied
+from opera.triage.conditions import arguments, listing, near, varied
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.labels import Labelled
@@ -271,3 +271,10 @@ def test_an_input_of_sizes_is_told_to_have_fewer_than_axes_and_is_given_all() ->
 
     found = borne(program, fails, Decided())
     assert found.circumstances == ("fewer numbers in shape than axes of input",) and found.exact
+
+
+def test_data_of_several_dtypes_is_asked_of_one_too() -> None:
+    program = call(x=I64([[1, 2]]), y=np.bool_([[True], [False]]), shape=I64([1, 1]))
+    made = [[y.dtype for y in smaller.leaves(x)] for x in near._of_one(program) if x]
+    assert made == [[x, x, "int64"] for x in ("float32", "int32", "int64", "bool")]
+    assert not [*near._of_one(call(x=I64([1]), shape=I32([1])))], "that only states sizes"
