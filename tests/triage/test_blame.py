@@ -576,3 +576,16 @@ def test_that_another_compiler_dies_is_told_if_it_dies_again(workspace: Workspac
     [laid] = blame.ask(workspace, [about], Once())  # type: ignore[arg-type]
     [told] = [x.shows for x in laid.evidence if x.kind == OTHER]
     assert told.startswith("abort" if always else "passes")
+
+
+def test_a_compiler_s_own_other_way_confirms_what_is_expected_where_nobody_else_does() -> None:
+    """OpenVINO computes a QLinearConv in one operator wrongly, and node by node rightly; nobody else has it."""
+
+    def told(*rows: tuple[str, str, str]) -> list[str]:
+        made = tuple(evidence.Evidence(way, part.shows(Outcome(x)), kind=kind) for way, x, kind in rows)
+        return [x.way for x in blame.witnesses(Blame("F1", "e", "t", "unknown", "", made))]
+
+    alone, apart = ("node by node", PASS, compilers.EACH), ("on the library's own kernels", PASS, compilers.APART)
+    assert told(alone, ("tvm 1", UNSUPPORTED, OTHER)) == ["tvm 1", "node by node"]
+    assert told(alone, ("tvm 1", PASS, OTHER)) == ["tvm 1"] and told(apart) == []
+    assert told(("node by node", INCONSISTENT, compilers.EACH)) == []
