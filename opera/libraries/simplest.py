@@ -55,8 +55,8 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def declared(library: str) -> list[Declared]:
     """Return the simplest calls of a library, the simplest first; then those that become one node of an exported file."""
     told = resources.declaration("instrumentation", library)
-    nodes = ((node, *row) for node, row in told.get("nodes", {}).items())
-    of_nodes = [Declared(operator, first, *more, node=node) for node, operator, first, *more in nodes]
+    nodes = ((node, *row, "") for node, row in told.get("nodes", {}).items())  # one input, or two
+    of_nodes = [Declared(operator, one, other, node=node) for node, operator, one, other, *_ in nodes]
     return [*msgspec.convert(told.get("simplest", []), list[Declared]), *of_nodes]
 
 
