@@ -29,7 +29,7 @@ from opera.triage.conditions.deciding import key as deciding_key
 from opera.triage.distinct import causes, twins
 from opera.triage.evidence import Evidence
 from opera.triage.findings import Finding
-from opera.triage.reduction import Reduction
+from opera.triage.reduction import SINCE, Reduction
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.sentence import drawn as drawn_wrongly
 from opera.triage.sentence import listed, said
@@ -186,7 +186,9 @@ def _near(reduced: Reduction, *, unknown: bool) -> str:
 def _told(reduced: Reduction, failing: int, passing: int, *, unknown: bool) -> str:
     told = reduced.deciding or reduced.besides or reduced.circumstances
     if not passing:
-        known = "an ordinary call among them" if reduced.usual and not told else "what passes is not known"
+        before = any(x.startswith(SINCE) for x in reduced.circumstances)
+        known = "the version before passes" if before else "what passes is not known"
+        known = "an ordinary call among them" if reduced.usual and not told else known
         return f"all {failing} fail that say anything: {known}"
     if unknown:
         return f"{failing} fail and {passing} pass; what decides is not, or not all, known"
@@ -280,7 +282,8 @@ def _agreement(outcome: Outcome, manifest: Manifest | None, others: Sequence[Evi
         yield f"expected outputs are those of {by.get(manifest.reference, manifest.reference)}"
     seen, right = outcome.details, [x for x in others if x.right]
     yield from (f"{x.way} agrees with them{f' ({x.remark})' if x.remark else ''}" for x in right)
-    yield from (f"{x.way} gives {x.remark}" for x in others if x.remark and not x.right)
+    random = manifest is not None and randomness.RANDOM in manifest.tags  # each may draw others
+    yield from (f"{x.way} gives {x.remark}" for x in others if x.remark and not x.right and not random)
     if seen.get(AGREEING) and not right:
         yield f"{seen['agreeing']} agrees with them"
     if seen.get("contradicts_both") and not others:

@@ -7,14 +7,14 @@ and where outputs are wrong, someone else confirms the expected ones, or the doc
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from opera import libraries
-from opera.compilers.limits import met
+from opera.compilers.limits import limits, met
 from opera.libraries import bounds, ranges
 from opera.libraries.documented import Quote, Wrong
 from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
@@ -159,9 +159,18 @@ def unreduced(finding: str, finished: bool | None) -> str:
     return "" if finished else f"{what}: `opera reduce {finding}` goes on"
 
 
-def documented(program: Program, shown: Verdict) -> str:
-    """Return the documented limit of the compiler that a program meets which fails so, told with its address, or nothing."""
-    limit = met(shown.frontend.rpartition("-")[0], program.operators, smaller.leaves(program), shown.outcome)
+def documented(program: Program, shown: Verdict, returned: Callable[[], Iterable[Value]] = tuple) -> str:
+    """Return the documented limit of the compiler that a program meets which fails so, told with its address, or nothing.
+
+    Args:
+        returned: What is expected of it, which is asked about where what it is given meets none: a model that should return
+            complex numbers need not be given any.
+    """
+    compiler, operators = shown.frontend.rpartition("-")[0], program.operators
+    limit = met(compiler, operators, smaller.leaves(program), shown.outcome)
+    if limit is None and limits(compiler):
+        made = [x for x in returned() if isinstance(x, Tensor | RandomTensor)]
+        limit = met(compiler, operators, made, shown.outcome)
     return "" if limit is None else limit.told
 
 

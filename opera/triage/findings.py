@@ -14,8 +14,9 @@ from opera import compilers
 from opera.errors import CorpusError
 from opera.oracle import location
 from opera.oracle.screens import AGREEING, SINGLE_REFERENCE, UNSCREENED
+from opera.programs import migrated
 from opera.programs.program import JOINED, Program, operators_of, parse
-from opera.programs.values import Message
+from opera.programs.values import Message, Value
 from opera.programs.verdicts import INCONSISTENT, NEWER, PASS, UNSTABLE, Outcome
 from opera.run.aftermath import POISONS
 from opera.store import examined, tests, verdicts
@@ -233,7 +234,11 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     needs = str(chosen.verdict.outcome.details.get("newer", ""))
     of = chosen.reduction
     program = known.unreduced.get(chosen.member.test) if of is None else of.program().program
-    limit = "" if program is None else documented(program, chosen.verdict)
+    limit = (
+        ""
+        if program is None
+        else documented(program, chosen.verdict, lambda: _expected(workspace, chosen.verdict.test))
+    )
     if limit:
         tags.add(DOCUMENTED)
     exports = compilers.exporter(*first.frontend.rpartition("-")[::2])
@@ -293,6 +298,12 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
         because=laid.because if laid else "",
         route=blame.route(chosen, laid),
     )
+
+
+def _expected(workspace: Workspace, test: str) -> list[Value]:
+    """Return what is expected of a migrated test, nothing where its folder is gone."""
+    directory = migrated.folder(workspace.tests_folder, test)
+    return migrated.read_values(directory, "expected") if directory.is_dir() else []
 
 
 def _gone(chosen: Choice, known: _Known) -> str:

@@ -393,7 +393,8 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         shown, chance = _shown(ask, program, condition), by_chance(ask, program)
         how = chance or ask.look([program])[0].verdict
         passing = [x for x, now in shown if (right(ask, x, now, chance) if chance else _right(x, now, how))]
-        if condition.kind == FORM and how in (CRASH, REFUSED):  # what runs then, though wrongly, has a second cause
+        given = condition.kind in (FORM, INPUT) or condition.says.endswith(NO_CONSTANT)
+        if given and how in (CRASH, REFUSED):  # what runs then, though wrongly, has a second cause
             passing = passing or [x for x, now in shown if now.verdict == INCONSISTENT]
         if condition.says == RETURNED and any(_wrong_as(ask, program, now) for _, now in shown):
             return False  # of one other call it is hidden

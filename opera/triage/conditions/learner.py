@@ -23,7 +23,7 @@ from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, OVERFLOW, of_expected, of_outputs, of_overflow
 from opera.triage.conditions.features import as_left, features
 from opera.triage.conditions.labels import Labelled
-from opera.triage.conditions.lengths import OF_LENGTH_0, is_longer, named_axis, of_length_0
+from opera.triage.conditions.lengths import BROADCAST, OF_LENGTH_0, broadcast_shape, is_longer, named_axis, of_length_0
 from opera.triage.conditions.representable import inexact
 from opera.triage.conditions.stated import Feature
 from opera.triage.sentence import EMPTY, is_relation
@@ -141,7 +141,7 @@ class Learner:
         had = [x for x in having if renumbered(x).id not in failed]
         having = [x for x in had if not self._hides(x, bool(parameters))]
         unsure = [x for x in had if self._moot.get(x.id, False) is None]
-        own = features(program, self.defaults, failing, self._made(), self.channels, passing) if having else ()
+        own = self._own(failing, passing) if having else ()
         given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
         given += as_left(program, self.defaults, passing) if having else ()
         every = itertools.chain(self._bare(failing, having), self.edges, own, given)
@@ -396,11 +396,19 @@ class Learner:
 
     def _candidates(self, failing: Sequence[Instance], passing: Sequence[Instance]) -> list[Feature]:
         """Return what may be told of all programs that fail, in the order of preference."""
-        own = features(self.program, self.defaults, failing, self._made(), self.channels, passing)
+        own = self._own(failing, passing)
         given = wider.given(self.program, self.defaults, failing, passing, ())
         left = as_left(self.program, self.defaults, passing)
         every = itertools.chain(self._bare(failing, passing), self.edges, own, given, left)
         return [x for x in every if all(map(x.holds, failing))]
+
+    def _own(self, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
+        """Yield what the program has that may be told, in the order of preference; that a tensor is broadcast where that is so
+        of what is computed: a signal and its window may have such shapes by chance."""
+        shapes = [x.shape for x in self._returned(self.program)[:1] if isinstance(x, Tensor | RandomTensor)]
+        for x in features(self.program, self.defaults, failing, self._made(), self.channels, passing):
+            if not x.says.endswith(BROADCAST) or not shapes or shapes == [broadcast_shape(self.program)]:
+                yield x
 
     def varied(self, told: Told) -> Sequence[Program]:
         """Return the program with other values of what is told of it, each alone; of a dtype with other numbers, and of numbers

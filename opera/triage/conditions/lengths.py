@@ -15,6 +15,8 @@ from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import Feature, Lengths, data, shape_of, value_of
 from opera.triage.shrink import smaller
 
+BROADCAST = " broadcast to a larger shape"
+"""Ends how it is told that a tensor is, where what is computed has that shape."""
 LONGER, CHANNELS, OF_LENGTH_0 = " longer than 1", "more than one input channel", " of length 0"
 NOT_1 = " of another length than 1"
 """How it is told that an axis is longer, or has no elements."""
@@ -171,15 +173,20 @@ def broadcast(program: Program) -> Iterator[Feature]:
     for name in [x.name for x in program.inputs if tensor(program, x.name) is not None]:
         holds = partial(_is_broadcast, name=name)
         if holds(program):
-            yield Feature(f"{name} broadcast to a larger shape", holds)
+            yield Feature(f"{name}{BROADCAST}", holds)
 
 
 def _is_broadcast(program: Program, name: str) -> bool:
-    own = shape_of(program, name)
+    own, whole = shape_of(program, name), broadcast_shape(program)
+    return own is not None and whole is not None and whole != own
+
+
+def broadcast_shape(program: Program) -> Lengths | None:
+    """Return the shape to which all tensors are broadcast together, None where they are not."""
     try:
-        return own is not None and np.broadcast_shapes(*(x.shape for x in smaller.leaves(program))) != own
+        return np.broadcast_shapes(*(x.shape for x in smaller.leaves(program)))
     except ValueError:
-        return False
+        return None
 
 
 def outgrown(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:

@@ -288,12 +288,17 @@ class Asker:
         return [x for of in found.values() for x in sorted(of, key=smaller.elements)[:SILENT]]
 
     def seen(self) -> list[Labelled]:
-        """Return programs that were asked about and fail, or pass where no values hide that it is wrong; tests that pass."""
+        """Return programs that were asked about and fail, or pass where no values hide that it is wrong, or, beside what stops,
+        run wrongly; tests that pass."""
         target = self.target
         hidden = target is None or (target.verdict == INCONSISTENT and target.symptom in ("value", "nan-mask"))
         known = [x for name, x in self.programs.items() if name in self.outcomes]
         failed = [(x, self._alike(self.outcomes[x.id])) for x in self.within(known)]
-        asked = [Labelled(x, fails) for x, fails in failed if fails or (not hidden and self._runs(x))]
+        asked = [
+            Labelled(x, fails)
+            for x, fails in failed
+            if fails or (not hidden and (self._runs(x) or self.runs_wrongly(x)))
+        ]
         return [*asked, *(Labelled(x, fails=False) for x in self.ordinary if not self._within_rounding)]
 
     def within(self, programs: Sequence[Program]) -> list[Program]:

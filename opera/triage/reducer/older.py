@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+
+import msgspec
 
 from opera.programs.program import Instance, Program, parse, stated_version
+from opera.programs.values import Value
 from opera.programs.verdicts import INCONSISTENT, Outcome, newer
 from opera.triage.alike import same_answer, same_values
 from opera.triage.reducer.asking import Asker
@@ -14,6 +17,8 @@ from opera.triage.reduction import SINCE
 from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 
+LATER = 3
+"""Opsets after the one since which a program fails in which it is asked about."""
 INTEGERS = {f"{kind}{bits}": bits for kind in ("uint", "int") for bits in (8, 16, 32, 64)}
 """Integer dtypes → their bits."""
 
@@ -85,13 +90,23 @@ class Since(NamedTuple):
 
 def since(ask: Asker, program: Program) -> Since | None:
     """Return that a program passes as of the newest older version of its operator of which its library says the same, else
-    None."""
-    version = stated_version(program) if isinstance(program, Instance) else None
+    None; and fails in the next opsets, too, as far as it is one there."""
+    if not isinstance(program, Instance):
+        return None
+    version = stated_version(program)
     forms = [parse(form) for form, same in ask.probe.known(program.library, program).older if same][:1]
     with suppress(Spent):
         if version is not None and forms and ask.label(forms) == [False]:
-            return Since(f"{SINCE}{version}", forms[0])
+            later = set(ask.label([_in_opset(program, version + x) for x in range(1, LATER + 1)])) - {None}
+            return Since(f"{SINCE}{version}{' or later' if later == {True} else ''}", forms[0])
     return None
+
+
+def _in_opset(call: Instance, version: int) -> Program:
+    """Return a call with another version of its operator's domain."""
+    opset = cast(dict[str, Value], call.context["opset"])
+    opset = {**opset, call.operator.rpartition("::")[0]: version}
+    return msgspec.structs.replace(call, context={**call.context, "opset": opset})
 
 
 def _as_before(ask: Asker, program: Program, shown: Outcome) -> bool:

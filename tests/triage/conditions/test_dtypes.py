@@ -166,7 +166,7 @@ def test_what_the_dtypes_of_two_inputs_are_promoted_to_is_told_where_neither_alo
         return [dtypes.promoted(x) != "float32" for x in programs]
 
     found = borne_out(label, program, {}, Decided())
-    assert (found.circumstances, found.exact) == (("inputs promoted to float64",), True)
+    assert (found.circumstances, found.exact) == (("inputs not promoted to float32",), True), "integers are asked, too"
 
 
 def test_of_complex_numbers_those_of_another_width_are_asked_about():

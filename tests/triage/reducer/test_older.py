@@ -66,7 +66,7 @@ def test_a_version_that_another_does_not_support_gives_way_to_the_newest_that_it
 @pytest.mark.parametrize(
     ("right", "same", "found"),
     [
-        (21, True, 21),  # a kernel of version 22 is missing
+        (21, True, 21),  # a kernel of version 22, and of those after it, is missing
         (19, True, None),  # the version before fails as well: it is not since this one
         (21, False, None),  # an older text may mean something else
     ],
@@ -79,7 +79,9 @@ def test_that_it_fails_since_its_version_is_told_where_the_one_before_passes(
     version = Opsets(0, range(0)).version
     ask: Any = SimpleNamespace(probe=known, label=lambda programs: [version(x) > right for x in programs])
     made = since(ask, quantize(22))
-    assert (made and (made.says, version(made.passing))) == (found and ("opset 22", found))
+    assert (made and (made.says, version(made.passing))) == (found and ("opset 22 or later", found))
+    ask.label = lambda programs: [version(x) == 22 for x in programs]
+    assert not found or since(ask, quantize(22)).says == "opset 22", "it is mended in those after it"  # type: ignore[union-attr]
 
 
 def test_the_version_is_that_of_the_operators_own_domain() -> None:
