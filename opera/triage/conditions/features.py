@@ -288,6 +288,8 @@ def _numbers(program: Instance, known: Mapping[str, Value], channels: Mapping[st
     first = next(iter(data(program)), "")
     for name in names:
         value = program.params[name]
+        if value == 0 and smaller.default(known, name) != 0:
+            yield Feature(f"{name}=0", partial(_has_value, name=name, value=0, known=known))
         required = smaller.default(known, name) == NO_DEFAULT or smaller.SIZED.search(name)
         if type(value) is int and required and shape_of(program, first):
             yield from _as_long(program, name, first, known, channels.get(first))

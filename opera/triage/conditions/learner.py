@@ -22,6 +22,7 @@ from opera.triage.conditions import deciding, dtypes, equal, operands, peculiar,
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, OVERFLOW, of_expected, of_outputs, of_overflow
 from opera.triage.conditions.features import as_left, features
+from opera.triage.conditions.forms import shaped
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.lengths import BROADCAST, OF_LENGTH_0, broadcast_shape, is_longer, named_axis, of_length_0
 from opera.triage.conditions.representable import inexact
@@ -144,7 +145,7 @@ class Learner:
         own = self._own(failing, passing) if having else ()
         given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
         given += as_left(program, self.defaults, passing) if having else ()
-        every = itertools.chain(self._bare(failing, having), self.edges, own, given)
+        every = itertools.chain(self._bare(failing, having, passing), self.edges, own, given)
         candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x)]
         elsewhere = [
             x for x in having if not _all_one(x, program)
@@ -367,10 +368,14 @@ class Learner:
         told = (of_overflow(self.program, outputs), of_expected(self.program, numbers), of_outputs(self.program, shape))
         return [*itertools.chain(*told)]
 
-    def _bare(self, failing: Sequence[Program], passing: Sequence[Program]) -> Sequence[Feature]:
-        """Return that nothing with elements is expected of the program, where that is so: it says more than any shape."""
-        bare = passing and not self.computes(self.program)
-        return [x for x in self._of_outputs(failing, passing) if x.says == NO_ELEMENTS] if bare else []
+    def _bare(
+        self, failing: Sequence[Program], left: Sequence[Program], passing: Sequence[Program]
+    ) -> Sequence[Feature]:
+        """Return that nothing with elements is expected of the program, where that is so: it says more than any shape; not of
+        a crash where another such program passes."""
+        bare = left and not self.computes(self.program)
+        found = [x for x in self._of_outputs(failing, left) if x.says == NO_ELEMENTS] if bare else []
+        return [x for x in found if not (self.loud and any(map(x.holds, passing)))]
 
     def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Program]:
         """Yield programs that put to the test what is told: those of which it and what else explains all, wider and narrower,
@@ -387,8 +392,11 @@ class Learner:
             rivals += refuting.rivals(told.all, self._candidates(failing, passing), fair)
             yield from refuting.programs(told.all, rivals, refuting.varied(bases, self.defaults), self._doubted)
         right = (renumbered(x) for x in passing if all(of.holds(x) for of in told.besides))
+        bare = passing[:BASES] if self.loud and any(x.says == NO_ELEMENTS for x in told.all) else []
         for made in itertools.chain(
-            self._lacking(failing[:: len(failing) // LACKING + 1]), itertools.islice(right, BASES)
+            map(_emptied, bare),  # an output may be empty for another reason
+            self._lacking(failing[:: len(failing) // LACKING + 1]),
+            itertools.islice(right, BASES),
         ):
             if isinstance(made, Instance) and made.id not in self._doubted:
                 self._doubted.add(made.id)
@@ -399,7 +407,7 @@ class Learner:
         own = self._own(failing, passing)
         given = wider.given(self.program, self.defaults, failing, passing, ())
         left = as_left(self.program, self.defaults, passing)
-        every = itertools.chain(self._bare(failing, passing), self.edges, own, given, left)
+        every = itertools.chain(self._bare(failing, passing, passing), self.edges, own, given, left)
         return [x for x in every if all(map(x.holds, failing))]
 
     def _own(self, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
@@ -477,6 +485,14 @@ def _form(program: Program) -> tuple[str, str, tuple[tuple[str, bool, bool], ...
     """Return what of a program is the same whatever its numbers and lengths are, but for no elements and no axes."""
     params = repr(sorted(program.params.items())) if isinstance(program, Instance) else ""
     return program.operator, params, tuple((x.dtype, x.shape == (), 0 in x.shape) for x in smaller.leaves(program))
+
+
+def _emptied(program: Instance) -> Program | None:
+    """Return a call of whose first tensor the first axis has length 0."""
+    first = next(iter(smaller.leaves(program)), None)
+    if first is None or not first.shape:
+        return None
+    return smaller.applied(smaller.at(0, lambda x: shaped(x, (0, *x.shape[1:]))), program)
 
 
 def _is_bare(program: Program) -> bool:

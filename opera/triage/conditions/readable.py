@@ -9,10 +9,11 @@ import math
 from collections.abc import Iterator
 from functools import partial, reduce
 
+import msgspec
 import numpy as np
 
-from opera.programs.program import Program, with_values
-from opera.programs.values import Tensor
+from opera.programs.program import Instance, Program, with_values
+from opera.programs.values import Tensor, Value
 from opera.triage.conditions import forms
 from opera.triage.conditions.peculiar import SCALES
 from opera.triage.shrink import simpler, smaller
@@ -84,7 +85,8 @@ def filled(program: Program) -> Iterator[Program]:
 
 
 def occupied(program: Program) -> Iterator[Program]:
-    """Yield the program with 2, 3, 4, ..., or 2 in place of each 0, in a tensor of integers that may state sizes and holds a 0.
+    """Yield the program with 2, 3, 4, ..., or 2 in place of each 0, in a tensor of integers that may state sizes and holds a 0;
+    and a call with 1 or 2 in place of the 0 of parameters that may.
 
     For what computes nothing for it: that a shape has a 0 is a corner, which a compiler may get right alone.
     """
@@ -94,6 +96,18 @@ def occupied(program: Program) -> Iterator[Program]:
             for numbers in (lengths, np.where(leaf.array() == 0, 2, leaf.array())):
                 made = simpler.numbered(numbers, leaf.dtype)
                 yield smaller.at(place, partial(_other, made=made))(program)
+    if isinstance(program, Instance):
+        named = {x for x in program.params if not smaller.is_axes(x) and not simpler.is_type(x)}
+        for number in (1, 2):
+            params = {x: _without_0(y, number) if x in named else y for x, y in program.params.items()}
+            if params != program.params:
+                yield msgspec.structs.replace(program, params=params)
+
+
+def _without_0(value: Value, number: int) -> Value:
+    if isinstance(value, list | tuple) and all(type(x) is int for x in value):
+        return type(value)(x or number for x in value)
+    return number if type(value) is int and value == 0 else value
 
 
 def _other(_: Leaf, made: Leaf) -> Leaf:

@@ -140,12 +140,17 @@ class Asker:
             return False
         return alike(self.question.frontend, target, outcome, elsewhere=elsewhere)
 
-    def passed(self, programs: Sequence[Program], failed: Sequence[bool]) -> list[bool]:
-        """Return which of the programs that failed all witnesses pass."""
+    def passed(self, programs: Sequence[Program], failed: Sequence[bool], *, lenient: bool = False) -> list[bool]:
+        """Return which of the programs that failed all witnesses pass; `lenient`: or do not support, where they stop with the
+        target's words: a kernel that the witness lacks says nothing of a dtype that the library admits.
+        """
         for one in (*([self.witness] if self.witness else []), *self.more):
             wanted = [program for program, fails in zip(programs, failed, strict=True) if fails]
             self._ask(wanted, one, self._witnessed[one.frontend, one.variant])
-            failed = [fails and self._witnesses(x, one) for x, fails in zip(programs, failed, strict=True)]
+            failed = [
+                fails and (self._witnesses(x, one) or (lenient and self._lacks(x, one)))
+                for x, fails in zip(programs, failed, strict=True)
+            ]
         for one in self.critics:
             said = self._witnessed[one.frontend, one.variant]
             self._ask([x for x, fails in zip(programs, failed, strict=True) if fails], one, said)
@@ -161,6 +166,17 @@ class Asker:
             return shown.verdict == PASS
         own = (x for x in self.beside if x.frontend == witness.frontend and x.variant != witness.variant)
         return any(self._one(program, x).verdict == PASS for x in own)
+
+    def _lacks(self, program: Program, witness: Question) -> bool:
+        """Whether the witness does not support a program which stops with the very words of the target."""
+        shown = self._witnessed[witness.frontend, witness.variant][program.id]
+        target, own = self.target, self.outcomes.get(program.id)
+        return (
+            shown.verdict in (UNSUPPORTED, REFUSED)
+            and target is not None
+            and own is not None
+            and says_the_same(target, own)
+        )
 
     def begin(self, program: Program, known: Known, defaults: smaller.Defaults) -> None:
         """Take a program that was asked about for the target, and what its library says of it for what binds all others."""
@@ -218,7 +234,8 @@ class Asker:
         """
         within = self.within(programs)
         shown = dict(zip((x.id for x in within), self.look(within), strict=True))
-        failed = self.passed(within, [self._like(shown[x.id]) and not self._excused(x) for x in within])
+        alike = [self._like(shown[x.id]) and not self._excused(x) for x in within]
+        failed = self.passed(within, alike, lenient=True)
         found: dict[str, bool | None] = {
             x.id: True if fails else False if self._runs(x) and not self._within_rounding else None
             for x, fails in zip(within, failed, strict=True)

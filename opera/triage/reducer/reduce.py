@@ -373,7 +373,8 @@ def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
         return []
     found: list[Program] = []
     corners = (readable.filled, readable.occupied)
-    for made in (*corners, partial(readable.scaled, first=first), readable.counted, readable.sized):
+    plain = (partial(readable.scaled, first=first), readable.counted, readable.sized)
+    for made in (*corners, *plain, readable.occupied):  # of longer axes more may be taken
         tried = list(made((found or [program])[-1]))
         if not tried or (made is readable.occupied and not _is_empty(ask, (found or [program])[-1])):
             continue

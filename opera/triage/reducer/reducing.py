@@ -381,11 +381,19 @@ def show(
     left = reduce_all(workspace, wanted, seconds, total, tell, workers, again=again, unasked=unasked)
     if every:  # of frontends of which nothing is left, too; the last time may have been over before it was asked
         closing.ask_rest(workspace, total - (time.monotonic() - begun), tell, workers)
+    _renew(workspace, wanted)
     scripts.write_all(workspace)  # of what reductions made findings of their own
     if left:
         print(f"{len(left)} findings are left: the time is over; the same command goes on")
     elif not wanted:
         print("every finding is reduced")
+
+
+def _renew(workspace: Workspace, reduced: Iterable[str]) -> None:
+    """Write the scripts of findings again that these turned out to be: one cause shows one program, whichever was first."""
+    names = set(map(causes.causes(workspace).kept, reduced)) & scripts.members(workspace).keys()
+    if names:
+        scripts.write_all(workspace, names, anew=names)
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -430,6 +438,7 @@ def new(workspace: Workspace, seconds: float, workers: int) -> int:
         return 0
     print(f"reducing {len(wanted)} new findings, for {seconds:.0f} s at most", file=sys.stderr, flush=True)
     left = reduce_all(workspace, wanted, SECONDS, seconds, lambda _: None, workers)
+    _renew(workspace, wanted)
     reduced = closing.done(workspace) & set(wanted)
     print(f"{len(reduced)} of {len(wanted)} new findings reduced" + ("; opera reduce all goes on" if left else ""))
     return sum((folder / f"{x}.py").is_file() for x in wanted)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -179,11 +179,17 @@ def _write_sequel(workspace: Workspace, finding: str, verdicts: list[Verdict], p
     return None
 
 
-def write_all(workspace: Workspace, names: Iterable[str] = ()) -> tuple[int, dict[str, str]]:
-    """Write the scripts of findings that have none yet; return how many, and finding → why it has none."""
+def write_all(
+    workspace: Workspace, names: Iterable[str] = (), anew: Collection[str] = ()
+) -> tuple[int, dict[str, str]]:
+    """Write the scripts of findings that have none yet; return how many, and finding → why it has none.
+
+    Args:
+        anew: Findings whose script is written again: what they show may have changed since, with their members.
+    """
     written, missing = 0, {}
     for finding, verdicts in members(workspace, names).items():
-        if (workspace.root / REPRODUCERS / f"{finding}.py").is_file():
+        if finding not in anew and (workspace.root / REPRODUCERS / f"{finding}.py").is_file():
             continue
         try:
             if write(workspace, finding, verdicts) is None:
