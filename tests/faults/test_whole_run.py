@@ -90,6 +90,10 @@ def test_a_failure_that_needs_earlier_tests_keeps_their_list(filled):
     written, missing = scripts.write_all(filled)
     assert (written, missing) == (1, {})
     path = next((filled.root / REPRODUCERS).iterdir())
+    text = path.read_text()
+    path.write_text("of another program, that it showed before")
+    assert scripts.write_all(filled) == (0, {}) and path.read_text() != text
+    assert scripts.write_all(filled, anew={path.stem}) == (1, {}) and path.read_text() == text
     assert len(re.findall("LeakyRelu|Relu", path.read_text())) >= 2
     tests = str(Path(__file__).parents[1])
     path.write_text(f"import sys; sys.path.append({tests!r})\n" + path.read_text())

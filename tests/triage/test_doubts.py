@@ -1,14 +1,18 @@
 """What there are doubts about, and what settles them."""
 
 import msgspec
+import numpy as np
 import pytest
 
 from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
-from opera.programs.program import Instance
-from opera.programs.verdicts import INCONSISTENT, NEWER, Outcome
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, Outcome
+from opera.store.rows import Verdict
 from opera.triage.doubts import (
     Standing,
     contradicted,
+    documented,
     doubts,
     right_as_float32,
     spoken_of,
@@ -169,3 +173,13 @@ def test_what_is_not_documented_is_doubtful_and_told(given):
     assert not list(doubts(Standing(**GOOD)))
     [told] = doubts(Standing(**GOOD, **given))
     assert next(iter(given.values())) in told
+
+
+def test_what_a_model_should_return_may_meet_a_documented_limit():
+    """`keras.ops.polar` is given floats, and should return complex numbers, of which OpenVINO has none."""
+    call = Instance("keras", "keras.ops.polar", {}, (Operand("abs_", Tensor.of(np.ones(1, "f4"))),), (), {})
+    shown = Verdict("t", "openvino-keras", "saved-model", "e", Outcome(CRASH, "load", "OpConversionFailure", "no"))
+    for dtype, told in (("complex64", True), ("float32", False)):
+        limit = documented(call, shown, lambda dtype=dtype: [Tensor.of(np.ones(1, dtype))])
+        assert ("a model takes and returns pairs of floats" in limit) is told
+    assert not documented(call, shown)

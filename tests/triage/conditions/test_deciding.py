@@ -56,12 +56,14 @@ def dtypes(program):
 
 
 def test_what_runs_wrongly_once_a_body_is_written_otherwise_did_fail_of_how_it_was_written():
-    """A crash goes away, and another bug shows; of any other condition only a program that passes tells something."""
+    """A crash goes away, and another bug shows; so of what is given, or given otherwise (the length of a DFT). Of any other
+    condition only a program that passes tells something."""
     program, other = call(np.ones(2, "f4")), call(np.ones(3, "f4"))
     ask = Compiler(lambda x: CRASH if x == program else INCONSISTENT)
     ask.fails = lambda outcome: outcome.verdict == CRASH
-    for kind, wanted in ((deciding.FORM, True), (deciding.OTHER, False)):
-        one = deciding.Condition("so", kind, lambda: [other])
+    cases = [("so", deciding.FORM, True), ("so", deciding.OTHER, False), ("input y", deciding.INPUT, True)]
+    for says, kind, wanted in (*cases, ("y is no constant", deciding.OTHER, True)):
+        one = deciding.Condition(says, kind, lambda: [other])
         assert deciding._decides(ask, program, one) is wanted
 
 

@@ -120,6 +120,14 @@ def test_lengths_of_0_become_2_or_all_lengths_differ(shape: list[int]) -> None:
     assert not made or made == [list(range(2, 2 + len(shape))), [x or 2 for x in shape]]
 
 
+def test_a_0_of_a_parameter_becomes_1_or_2_where_it_names_no_axis() -> None:
+    """A crop of width 0 is a corner of one that leaves all as it is."""
+    x = (Operand("x", Tensor.of(np.ones((1, 2), "f4"))),)
+    call = Instance("keras", "crop", {"width": 0, "height": 1, "sizes": (0, 3), "axis": 0, "flag": False}, x, (), {})
+    made = [y.params for y in readable.occupied(call)]  # type: ignore[union-attr]
+    assert made == [{**call.params, "width": n, "sizes": (n, 3)} for n in (1, 2)]
+
+
 def test_only_what_computes_nothing_gets_other_lengths() -> None:
     class Empty(Asker):
         def __init__(self, empty: bool) -> None:

@@ -152,6 +152,21 @@ def test_an_output_without_elements_is_told_before_what_its_inputs_are() -> None
     assert (found.circumstances, found.exact) == (("an output without elements",), True)
 
 
+def test_an_output_that_is_empty_for_another_reason_passes_where_a_parameter_decides() -> None:
+    """ONNX Runtime says of a depth of 0 that it is negative; of no indices it has no complaint."""
+
+    def outputs(x: Program) -> list[Tensor] | None:
+        [held], depth = smaller.leaves(x), x.instances()[0].params.get("depth")
+        return [Tensor.of(np.zeros((*held.shape, depth), "f4"))] if isinstance(depth, int) and depth >= 0 else None
+
+    def fails(x: Program) -> bool | None:
+        return x.instances()[0].params["depth"] == 0 if outputs(x) else None
+
+    program = msgspec.structs.replace(call({"x": np.int64([1, 2])}), params={"depth": 0})
+    found = borne(program, fails, Decided(), {}, outputs=outputs, loud=True)
+    assert (found.circumstances, found.exact) == (("depth=0",), True)
+
+
 def test_inputs_are_exchanged_so_that_limits_stand_the_other_way_round() -> None:
     """A range from 1 to 9 in steps of -2 is empty, as is one from 9 to 1 in steps of 2: it is no negative number."""
 

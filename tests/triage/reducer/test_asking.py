@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
 import numpy as np
 import pytest
 
 from opera.oracle.randomness import RANDOM
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, UNSUPPORTED, Outcome
 from opera.run.probe import Question
 from opera.triage.reducer.asking import Asker
 
@@ -44,3 +48,39 @@ def test_what_runs_wrongly_beside_a_crash_is_not_what_draws_other_numbers() -> N
     for target, wrongly in ((Outcome(CRASH, "load"), ["Abs"]), (WRONG, [])):
         ask.target = target
         assert [x for x in shown if ask.runs_wrongly(programs[x])] == wrongly
+
+
+def test_a_kernel_that_the_witness_lacks_says_nothing_of_what_stops_in_the_very_words() -> None:
+    """ONNX Runtime has no Selu of float64, which TVM's converter stops at as it does of float16."""
+    stops = Outcome(CRASH, "load", "TypeError", "Binary operators must have the same datatype")
+    shown = {
+        "float64": stops,
+        "bfloat16": stops,
+        "int8": msgspec.structs.replace(stops, message="no integers of any kind"),
+    }
+    seen = {
+        "float64": Outcome(UNSUPPORTED, "load", "NotImplemented"),
+        "bfloat16": Outcome(CRASH),
+        "int8": Outcome(UNSUPPORTED),
+    }
+    programs = {x: Instance("onnx", "Selu", {}, (Operand("X", Tensor(x, (1,), b"00000000"[: n])),), ("Y",), {}) for x, n in (
+        ("float64", 8), ("bfloat16", 2), ("int8", 1),
+    )}  # fmt: skip
+    nobody: Any = SimpleNamespace(answers=lambda: iter(()))
+    ask = Asker(nobody, Question(frontend="tvm-onnx"), Question(frontend="onnxruntime-onnx"))
+    ask.target, ask.outcomes = stops, {programs[x].id: y for x, y in shown.items()}
+    ask._witnessed["onnxruntime-onnx", ""].update({programs[x].id: y for x, y in seen.items()})
+    failed, strict = [True] * 3, [*programs.values()]
+    assert (
+        ask.passed(strict, failed, lenient=True) == [True, False, False] and ask.passed(strict, failed) == [False] * 3
+    )
+
+
+def test_what_runs_wrongly_beside_a_crash_is_known_to_run() -> None:
+    """A DFT without its length has a wrong shape, and no crash: the length decides of that."""
+    program, other = (Instance("onnx", x, {}, (), ("Y",), {}) for x in ("DFT", "Abs"))
+    for target, known in ((Outcome(CRASH, "compile"), [False]), (Outcome(INCONSISTENT, "infer", "shape"), [])):
+        ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
+        ask.target, ask.programs = target, {program.id: program}
+        ask.outcomes = {program.id: Outcome(INCONSISTENT, "infer", "count"), other.id: Outcome(PASS)}
+        assert [x.fails for x in ask.seen()] == known
