@@ -146,6 +146,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),
         framework=trackers.TITLES.get(kind, kind),
+        importer=trackers.importer(frontend, shown.verdict.variant),
         frontend=frontend,
         shows=outcome,
         not_to_file=tuple(_objections(finding, chosen, trial, entry)),

@@ -18,7 +18,8 @@ class Draft(msgspec.Struct, frozen=True):
     Attributes:
         title, sentence: One line each.
         not_to_file: Why it should not be filed as it stands; empty where nothing speaks against it.
-        library: Whose tests they are; `framework`: what the model is of that the script shows.
+        library: Whose tests they are; `framework`: what the model is of that the script shows; `importer`: what the importer
+            that it came by is called.
         shows: What the member shows.
         expected, actual: Lines; `says`: what the compiler says of a crash.
         script: The script; `folded` where it is long, `exit_codes` where it is the reproducer.
@@ -73,6 +74,7 @@ class Draft(msgspec.Struct, frozen=True):
     reference: str = ""
     since: str = ""
     framework: str = ""
+    importer: str = ""
     search: str = ""
 
 

@@ -91,8 +91,13 @@ def prefix(name: str, frontend: str, variant: str = "") -> str:
     if library in tracker.libraries:
         return f"{tracker.title}[{compilers.title(compiler).removeprefix('The ')}] "
     several = len(compilers.get(compiler).FRONTENDS) > 1
-    given = FILES.get(compilers.artefact(compiler, library, variant), TITLES.get(library, library))
-    return tracker.title + (f"[{given}] " if several else "")
+    return tracker.title + (f"[{importer(frontend, variant)}] " if several else "")
+
+
+def importer(frontend: str, variant: str = "") -> str:
+    """Return what a compiler's importer is called that is given a model: of a file, else of the library."""
+    compiler, _, library = frontend.rpartition("-")
+    return FILES.get(compilers.artefact(compiler, library, variant), TITLES.get(library, library))
 
 
 def called(name: str, version: str) -> str:

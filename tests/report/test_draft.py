@@ -239,6 +239,12 @@ def test_what_the_functions_of_a_package_translate_goes_to_its_own_tracker():
     assert trackers.prefix("onnxscript", "onnxexport-torch") == "[torchlib] "
     told = (("tvm-keras", "tflite"), ("tvm-torch", "onnx"), ("tvm-torch", "exported-program"), ("tvm-onnx", ""))
     assert [trackers.prefix("tvm", *x).split()[-1] for x in told] == ["[TFLite]", "[ONNX]", "[PyTorch]", "[ONNX]"]
+    drafts = [
+        Draft("F1", "tvm", "", "", "", "Keras", x, Outcome(CRASH, "load"), importer=trackers.importer(x, y))
+        for x, y in told
+    ]
+    labels = [re.findall(r"\* frontend:(\w+)", issue.render(x)) for x in drafts]
+    assert labels == [["tflite"], ["onnx"], ["pytorch"], ["onnx"]]
 
 
 def test_a_long_title_is_cut_at_a_word():
