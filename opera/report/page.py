@@ -281,7 +281,11 @@ def _agreement(outcome: Outcome, manifest: Manifest | None, others: Sequence[Evi
         by = {"test": "the library's own test", "eager": f"eager {manifest.library}", "evaluator": "the evaluator"}
         yield f"expected outputs are those of {by.get(manifest.reference, manifest.reference)}"
     seen, right = outcome.details, [x for x in others if x.right]
-    yield from (f"{x.way} agrees with them{f' ({x.remark})' if x.remark else ''}" for x in right)
+    own = {x.way: "the compiler itself agrees with them" for x in right if x.kind in blame.OWN_WAYS}
+    yield from (
+        f"{own[x.way]}: {x.way}" if x.way in own else f"{x.way} agrees with them{f' ({x.remark})' if x.remark else ''}"
+        for x in right
+    )
     random = manifest is not None and randomness.RANDOM in manifest.tags  # each may draw others
     yield from (f"{x.way} gives {x.remark}" for x in others if x.remark and not x.right and not random)
     if seen.get(AGREEING) and not right:

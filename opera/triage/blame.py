@@ -119,8 +119,9 @@ def of(known: Iterable[Blame], shown: Verdict) -> Blame | None:
     return next((x for x in known if (x.test, x.environment) == (shown.test, shown.environment)), None)
 
 
-OWN_WAYS = (EACH, OWN, LESS)
-"""Ways of a compiler's own, none of which is the library's code: what it gives by one of these it cannot call unexpected."""
+OWN_WAYS = (EACH, OWN)
+"""Ways of a compiler's own, none of which is the library's code: what it gives by one of these it cannot call unexpected. With
+optimisations off the library's own kernels may be called still."""
 
 
 def others(found: Blame) -> list[Evidence]:
@@ -134,7 +135,7 @@ def witnesses(found: Blame) -> list[Evidence]:
     """
     right = [x for x in found.evidence if x.right and not x.lucky]
     told = [*others(found), *(x for x in right if x.kind == ROUTE)]
-    itself = [] if any(x.right for x in told) else [x for x in right if x.kind in OWN_WAYS]
+    itself = [] if any(x.right for x in told) else [x for x in right if x.kind in OWN_WAYS and not x.remark]
     return told + itself[:1]
 
 

@@ -20,7 +20,7 @@ from opera.libraries.documented import Quote, Wrong
 from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.programs.verdicts import INCONSISTENT, NEWER, UNSTABLE, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, REFUSED, UNSTABLE, Outcome
 from opera.store.rows import Verdict
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.deciding import named
@@ -163,14 +163,15 @@ def documented(program: Program, shown: Verdict, returned: Callable[[], Iterable
     """Return the documented limit of the compiler that a program meets which fails so, told with its address, or nothing.
 
     Args:
-        returned: What is expected of it, which is asked about where what it is given meets none: a model that should return
-            complex numbers need not be given any.
+        returned: What is expected of what fails in words, which is asked about where what it is given meets no limit: a model
+            that should return complex numbers need not be given any. Of numbers beyond a dtype it says nothing.
     """
     compiler, operators = shown.frontend.rpartition("-")[0], program.operators
     limit = met(compiler, operators, smaller.leaves(program), shown.outcome)
-    if limit is None and limits(compiler):
+    of_dtypes = [x for x in limits(compiler) if x.dtypes and not x.beyond]
+    if limit is None and of_dtypes and shown.outcome.verdict in (CRASH, REFUSED):
         made = [x for x in returned() if isinstance(x, Tensor | RandomTensor)]
-        limit = met(compiler, operators, made, shown.outcome)
+        limit = next((x for x in of_dtypes if x.holds(operators, made, shown.outcome)), None)
     return "" if limit is None else limit.told
 
 

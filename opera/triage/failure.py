@@ -117,9 +117,14 @@ def loses(one: Outcome, other: Outcome) -> bool:
     )
 
 
-def unlawful(one: Outcome, other: Outcome) -> bool:
+def is_invalid(outcome: Outcome) -> bool:
+    """Whether ONNX's checker refuses the file that was written."""
+    return outcome.stage == "compile" and outcome.symptom.rpartition(".")[2] in CHECKED
+
+
+def both_invalid(one: Outcome, other: Outcome) -> bool:
     """Whether ONNX's checker refuses what is made of both: it names what it comes to first, which may only read the cause."""
-    return all(x.verdict == CRASH and x.symptom in CHECKED for x in (one, other))
+    return is_invalid(one) and is_invalid(other)
 
 
 def same_words(one: Outcome, other: Outcome) -> bool:

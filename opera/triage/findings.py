@@ -302,8 +302,10 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
 
 def _expected(workspace: Workspace, test: str) -> list[Value]:
     """Return what is expected of a migrated test, nothing where its folder is gone."""
-    directory = migrated.folder(workspace.tests_folder, test)
-    return migrated.read_values(directory, "expected") if directory.is_dir() else []
+    try:
+        return migrated.read_values(migrated.folder(workspace.tests_folder, test), "expected")
+    except FileNotFoundError:
+        return []
 
 
 def _gone(chosen: Choice, known: _Known) -> str:

@@ -17,7 +17,7 @@ from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
 from opera.run.poison import FIRST, SECOND
-from opera.triage.failure import CHECKED, TABLE, rounded
+from opera.triage.failure import CHECKED, TABLE, is_invalid, rounded
 
 ZERO = SHOWN[0]
 """What is returned is 0."""
@@ -160,7 +160,7 @@ def sentence(
             return f"{compiler} draws {what} wrongly: {told}"
         case verdicts.INCONSISTENT:
             return _wrong(compiler, what, outcome)
-        case verdicts.CRASH if exporter and _invalid(outcome):
+        case verdicts.CRASH if exporter and is_invalid(outcome):
             return f"{compiler} makes of {what} a model that ONNX's checker refuses: {said(outcome)}"
         case verdicts.CRASH if exporter and outcome.symptom == DECLARED_OTHERWISE:
             return f"{compiler} writes a model of {what} that declares another dtype: {outcome.message}"
@@ -204,13 +204,9 @@ def title(
             "compile": "exported model does not load",
             "infer": "exported model does not run",
         }
-        how = "exported model is invalid" if _invalid(outcome) else made.get(outcome.stage, "fails")
+        how = "exported model is invalid" if is_invalid(outcome) else made.get(outcome.stage, "fails")
         return f"{what}: {how}: {_begins(outcome)}"
     return f"{what}: {_symptom(outcome, verb, doing, what)}"
-
-
-def _invalid(outcome: Outcome) -> bool:
-    return outcome.stage == "compile" and outcome.symptom.rpartition(".")[2] in CHECKED
 
 
 def _what(

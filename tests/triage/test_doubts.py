@@ -183,3 +183,5 @@ def test_what_a_model_should_return_may_meet_a_documented_limit():
         limit = documented(call, shown, lambda dtype=dtype: [Tensor.of(np.ones(1, dtype))])
         assert ("a model takes and returns pairs of floats" in limit) is told
     assert not documented(call, shown)
+    wrong = msgspec.structs.replace(shown, outcome=Outcome(INCONSISTENT, "infer", "value", "4, not 3"))
+    assert not documented(call, wrong, lambda: [Tensor.of(np.array([2**40]))]), "another output may be the wrong one"

@@ -25,4 +25,10 @@ def expanded(instance: Instance) -> list[Instance]:
         except Exception as error:
             raise InvalidTest(f"Keras cannot run it: {type(error).__name__}") from None
     found = {x.id: x for x in reversed(seen.programs) if isinstance(x, Instance) and x.operator != instance.operator}
-    return list(found.values())[:MOST]
+    return [x for x in found.values() if not _does_nothing(x)][:MOST]
+
+
+def _does_nothing(call: Instance) -> bool:
+    """Whether a call is a cast of what is of that dtype already, as Keras makes many."""
+    held = call.inputs[0].value if call.operator == "keras.ops.cast" and call.inputs else None
+    return held is not None and getattr(held, "dtype", None) == call.params.get("dtype")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from opera.programs.program import Program
-from opera.programs.values import Tensor, Value
+from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions.peculiar import Array
 from opera.triage.conditions.stated import Feature, Lengths
 from opera.triage.shrink import simpler, smaller
 
 NO_ELEMENTS = "an output without elements"
 OVERFLOW = "an integer overflow"
+BITWISE = re.compile(r"bit|invert|not|xor|shift", re.IGNORECASE)
+"""Operators on bits, of which there are more in a wider dtype."""
 WIDE, NARROW = "int64", frozenset(("int8", "int16", "int32", "uint8", "uint16", "uint32"))
 """An integer dtype that holds what sums and products of small numbers of these give."""
 
@@ -64,8 +67,9 @@ def of_overflow(program: Program, outputs: Callable[[Program], Sequence[Value] |
     """
 
     def overflows(x: Program) -> bool | None:
-        held = {y.dtype for y in smaller.leaves(x)} & NARROW
-        wide = x
+        held, wide = {y.dtype for y in smaller.leaves(x)} & NARROW, x
+        drawn = any(isinstance(y, RandomTensor) for y in smaller.leaves(x))  # other numbers in another dtype
+        held = set() if drawn or any(map(BITWISE.search, x.operators)) else held
         for dtype in held:
             wide = smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=WIDE), wide) or x
         found = [] if wide == x else [outputs(y) for y in (x, wide)]
@@ -78,9 +82,12 @@ def of_overflow(program: Program, outputs: Callable[[Program], Sequence[Value] |
 
 
 def _unlike(one: Tensor, wide: Tensor) -> bool:
-    """Whether numbers of a narrow dtype are others in a wide one."""
-    whole = one.dtype in NARROW and wide.dtype == WIDE and one.shape == wide.shape
-    return whole and bool((simpler.numbers(one).astype(WIDE) != simpler.numbers(wide)).any())
+    """Whether numbers of a narrow dtype are what is left of other ones in a wide one, which it does not hold."""
+    if one.dtype not in NARROW or wide.dtype != WIDE or one.shape != wide.shape:
+        return False
+    whole = simpler.numbers(wide)
+    beyond = whole.astype(one.dtype).astype(WIDE) != whole
+    return bool((beyond & (whole.astype(one.dtype) == simpler.numbers(one))).any())
 
 
 EXPECTED: Mapping[str, Callable[[Array], Array]] = {

@@ -271,8 +271,11 @@ def _out_of_range(program: Instance, known: Mapping[str, Value]) -> Iterator[Fea
 
 def _is_beyond(program: Program, name: str, first: str, known: Mapping[str, Value]) -> bool:
     value, dtype = value_of(program, name, known), getattr(tensor(program, first), "dtype", "")
-    number = type(value) in (int, float) and re.fullmatch(r"u?int\d+", dtype)
-    return bool(number and beyond(np.float64(value), dtype))  # type: ignore[arg-type]
+    if not re.fullmatch(r"u?int(8|16|32|64)", dtype) or not isinstance(value, int | float) or value != value:
+        return False
+    ends = np.iinfo(dtype)
+    below = value < int(ends.min) and isinstance(value, float)  # a negative integer may count from the end
+    return type(value) is not bool and (below or value > int(ends.max))
 
 
 def _holds_special(program: Program, where: Callable[[Any], Any]) -> bool:

@@ -363,7 +363,8 @@ class Learner:
             return simpler.numbers(held).astype("float64") if held is not None and "float" in held.dtype else None
 
         def outputs(x: Program) -> list[Value] | None:
-            return self._returned(x) or None if len(self._outputs) < 2 * self._asks or x.id in self._outputs else None
+            asked = len(self._outputs) < self._asks + OUTPUTS or x.id in self._outputs
+            return self._returned(x) or None if asked else None
 
         told = (of_overflow(self.program, outputs), of_expected(self.program, numbers), of_outputs(self.program, shape))
         return [*itertools.chain(*told)]
@@ -375,7 +376,8 @@ class Learner:
         a crash where another such program passes."""
         bare = left and not self.computes(self.program)
         found = [x for x in self._of_outputs(failing, left) if x.says == NO_ELEMENTS] if bare else []
-        return [x for x in found if not (self.loud and any(map(x.holds, passing)))]
+        others = [x for x in passing if any(0 in y.shape for y in smaller.leaves(x))] if self.loud and found else []
+        return [] if any(self._returned(x) and not self.computes(x) for x in others) else found
 
     def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Program]:
         """Yield programs that put to the test what is told: those of which it and what else explains all, wider and narrower,
@@ -411,12 +413,17 @@ class Learner:
         return [x for x in every if all(map(x.holds, failing))]
 
     def _own(self, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
-        """Yield what the program has that may be told, in the order of preference; that a tensor is broadcast where that is so
-        of what is computed: a signal and its window may have such shapes by chance."""
+        """Yield what the program has that may be told, in the order of preference; that a tensor is broadcast last, where what
+        is computed has another shape: a signal and its window may be of such shapes by chance."""
         shapes = [x.shape for x in self._returned(self.program)[:1] if isinstance(x, Tensor | RandomTensor)]
+        by_chance = bool(shapes) and shapes != [broadcast_shape(self.program)]
+        last: list[Feature] = []
         for x in features(self.program, self.defaults, failing, self._made(), self.channels, passing):
-            if not x.says.endswith(BROADCAST) or not shapes or shapes == [broadcast_shape(self.program)]:
+            if by_chance and x.says.endswith(BROADCAST):
+                last.append(x)
+            else:
                 yield x
+        yield from last
 
     def varied(self, told: Told) -> Sequence[Program]:
         """Return the program with other values of what is told of it, each alone; of a dtype with other numbers, and of numbers

@@ -160,7 +160,7 @@ def _states_other(program: Program, name: str, first: str, below: bool) -> bool:
 def zeros(program: Instance, first: str) -> Iterator[Told]:
     """Yield which lists of lengths have a 0 in the place of another length of the first tensor, or of none: who reads 0 as
     "as long as it is" makes something else of it (ONNX's Reshape, unless `allowzero`)."""
-    for name in (x for x in program.params if not smaller.is_axes(x)):
+    for name in (x for x in program.params if smaller.SIZED.search(x) or peculiar.SIZES.search(x)):
         holds = partial(_has_zero, name=name, first=first)
         if holds(program):
             yield f"a 0 in {name} where {first} has another length", holds
@@ -168,7 +168,8 @@ def zeros(program: Instance, first: str) -> Iterator[Told]:
 
 def _has_zero(program: Program, name: str, first: str) -> bool:
     lengths = getattr(tensor(program, first), "shape", ())
-    own = smaller.integers(program.instances()[0].params.get(name))
+    held = program.instances()[0].params.get(name)
+    own = smaller.integers(held) if isinstance(held, list | tuple) else []
     return any(x == 0 and lengths[at : at + 1] != (0,) for at, x in enumerate(own))
 
 

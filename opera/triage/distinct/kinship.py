@@ -186,13 +186,17 @@ def candidates(found: Iterable[tuple[str, Reduction]]) -> Iterator[tuple[Reducti
 
 def asked_about(one: Reduction, other: Reduction) -> bool:
     """Whether two reductions are such that it is asked whether they are one cause; what was asked of others tells nothing."""
+    return _of_kind(one, other) or any(of(x, y) for x, y in ((one, other), (other, one)) for of in KINDS)
+
+
+def _of_kind(one: Reduction, other: Reduction) -> bool:
+    """Whether two reductions are of a kind, and it is worth asking about them."""
     told = [
         _One("", x, y, location.canonical(y.operator))
         for x in (one, other)
         if isinstance(y := x.program().program, Instance)
     ]
-    alike = len(told) == 2 and _kind(told[0]) == _kind(told[1]) and _comparable(*told)
-    return alike or any(of(x, y) for x, y in ((one, other), (other, one)) for of in KINDS)
+    return len(told) == 2 and _kind(told[0]) == _kind(told[1]) and _comparable(*told)
 
 
 def _kind(one: _One) -> Hashable:
@@ -353,8 +357,10 @@ def _only_dtype(of: Reduction) -> str:
     """Return the dtype that alone decides, whether an input is of it or a parameter names it; empty where more does."""
     told = {*map(deciding.key, (*of.deciding, *of.besides, *of.circumstances))}
     [says] = told if len(told) == 1 else [""]
-    dtype, result, _ = says.partition(" ")[0], *says.partition(kinds.RESULT)[1:]
-    return dtype if result or dtypes.members(says) == {dtype} else ""
+    if says.endswith(kinds.RESULT):  # "bfloat16 dtype (stated, ...)": the parameter's name stands last
+        says = f"{says.removesuffix(kinds.RESULT).rpartition(' ')[0]} inputs"
+    named = dtypes.members(says)
+    return next(iter(named)) if len(named) == 1 else ""
 
 
 KINDS = (_composed, _too, _untyped)
@@ -393,7 +399,10 @@ def answer(one: tuple[Stating, Reduction], other: tuple[Stating, Reduction]) -> 
         if _composed(of, theirs):
             return _holds(ask, program, (ask_other, theirs), another)
         if _untyped(of, theirs):
-            return ALIKE if ask.passes_by_another(program) and ask_other.passes_by_another(another) else APART
+            if ask.passes_by_another(program) and ask_other.passes_by_another(another):
+                return ALIKE
+            if not _of_kind(of, theirs):
+                return APART
         if _too(of, theirs):
             return _at_once(ask, program, (ask_other, theirs), another)
         if (made := exchanged(program, another)) is None:

@@ -167,16 +167,14 @@ class Asker:
         own = (x for x in self.beside if x.frontend == witness.frontend and x.variant != witness.variant)
         return any(self._one(program, x).verdict == PASS for x in own)
 
-    def _lacks(self, program: Program, witness: Question) -> bool:
-        """Whether the witness does not support a program which stops with the very words of the target."""
-        shown = self._witnessed[witness.frontend, witness.variant][program.id]
+    def _lacks(self, program: Program, one: Question) -> bool:
+        """Whether a witness, another compiler, does not support a program which stops with the very words of the target, and
+        does not say that it is none."""
+        shown = self._witnessed[one.frontend, one.variant][program.id]
         target, own = self.target, self.outcomes.get(program.id)
-        return (
-            shown.verdict in (UNSUPPORTED, REFUSED)
-            and target is not None
-            and own is not None
-            and says_the_same(target, own)
-        )
+        lacks = shown.verdict in (UNSUPPORTED, REFUSED) and not witness.unlawful(shown)
+        other = one.frontend != self.question.frontend
+        return other and lacks and target is not None and own is not None and says_the_same(target, own)
 
     def begin(self, program: Program, known: Known, defaults: smaller.Defaults) -> None:
         """Take a program that was asked about for the target, and what its library says of it for what binds all others."""

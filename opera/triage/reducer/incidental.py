@@ -15,7 +15,7 @@ from opera.oracle.signature import normalise
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, INVALID, REFUSED, UNEXPORTED, Outcome
-from opera.triage.failure import nodes
+from opera.triage.failure import is_invalid, nodes
 from opera.triage.reducer.asking import Asker
 from opera.triage.shrink import simpler, smaller
 
@@ -47,7 +47,8 @@ def incidental(ask: Asker, kept: list[Program]) -> Incidental:
     library = libraries.get(program.library)
     if target is None or not _tells(target) or not hasattr(library, "simplest"):
         return Incidental()
-    every = cast(Plain, library).simplest(program, cast=_cast(ask, program, target), nodes=nodes(target))
+    at = nodes(target) if is_invalid(target) else ()  # of the exported file
+    every = cast(Plain, library).simplest(program, cast=_cast(ask, program, target), nodes=at)
     calls = [x for x in every if x.id != program.id]
     found = [x for x in _alike(ask, program, calls) if _given_decides(ask, program, x)]
     if not found:

@@ -11,7 +11,7 @@ from opera.programs.program import Program, parse
 from opera.programs.values import Value
 from opera.programs.verdicts import Outcome
 from opera.run.library_side import Known
-from opera.triage.failure import loses, misvalued, moved, unlawful
+from opera.triage.failure import both_invalid, loses, misvalued, moved
 from opera.triage.reducer.asking import Asker
 
 
@@ -51,7 +51,7 @@ def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Pro
         for piece, fails in zip(batch, ask.passed(batch, failed), strict=True):
             if fails:
                 return piece
-    for suspected in (misvalued, loses, unlawful):
+    for suspected in (misvalued, loses, both_invalid):
         wrong = [x for x, now in zip(pieces, shown, strict=True) if target is not None and suspected(target, now)]
         if (found := _misvalued(ask, wrong, called)) is not None:
             return found
@@ -69,7 +69,7 @@ def _misvalued(ask: Asker, wrong: list[Program], called: set[str]) -> Program | 
     if target is None or len({_suspect(x, now) for x, now in zip(wrong, shown, strict=True)}) != 1:
         return None
     fair = [
-        (unlawful(target, now) or ask.agreed(x)) and not moved(target, now, called)
+        (both_invalid(target, now) or ask.agreed(x)) and not moved(target, now, called)
         for x, now in zip(wrong, shown, strict=True)
     ]
     return next((x for x, good in zip(wrong, ask.passed(wrong, fair), strict=True) if good), None)

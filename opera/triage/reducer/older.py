@@ -97,9 +97,15 @@ def since(ask: Asker, program: Program) -> Since | None:
     forms = [parse(form) for form, same in ask.probe.known(program.library, program).older if same][:1]
     with suppress(Spent):
         if version is not None and forms and ask.label(forms) == [False]:
-            later = set(ask.label([_in_opset(program, version + x) for x in range(1, LATER + 1)])) - {None}
-            return Since(f"{SINCE}{version}{' or later' if later == {True} else ''}", forms[0])
+            return Since(f"{SINCE}{version}{' or later' if _later(ask, program, version) else ''}", forms[0])
     return None
+
+
+def _later(ask: Asker, call: Instance, version: int) -> bool:
+    """Whether a call fails in the next opsets, too, in those in which it is one; not, where there is no time left to ask."""
+    with suppress(Spent):
+        return set(ask.label([_in_opset(call, version + x) for x in range(1, LATER + 1)])) - {None} == {True}
+    return False
 
 
 def _in_opset(call: Instance, version: int) -> Program:

@@ -391,7 +391,7 @@ def show(
 
 def _renew(workspace: Workspace, reduced: Iterable[str]) -> None:
     """Write the scripts of findings again that these turned out to be: one cause shows one program, whichever was first."""
-    names = set(map(causes.causes(workspace).kept, reduced)) & scripts.members(workspace).keys()
+    names = set(map(causes.causes(workspace).kept, reduced)) & closing.done(workspace)
     if names:
         scripts.write_all(workspace, names, anew=names)
 

@@ -70,7 +70,7 @@ def test_what_a_layer_calls_of_the_backend_is_the_function_of_that_name() -> Non
     np.testing.assert_array_equal(keras_model.build(found["keras.ops.clip"]).run()[0], np.full((1, 1, 2, 1), np.nan))
 
 
-def test_what_a_function_calls_of_the_backend_is_none_of_its_calls() -> None:
+def test_a_cast_to_the_dtype_that_is_there_already_is_no_call() -> None:
     assert library.expanded(instance("keras.ops.average", {}, x=np.ones(2, "f4"))) == []
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from opera.programs.program import Instance, Operand, Program
-from opera.programs.values import Tensor, Value
+from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import OVERFLOW, of_overflow
@@ -44,6 +45,16 @@ def added(program: Program) -> list[Value] | None:
 )
 def test_a_sum_that_another_dtype_would_hold_overflows(one: Any, other: Any, told: bool) -> None:
     assert [x.says for x in of_overflow(call(one, other), added)] == ([OVERFLOW] if told else [])
+
+
+def test_what_a_wider_dtype_makes_otherwise_is_no_overflow() -> None:
+    """The largest of no int8 is -128, and of no int64 another end; bits are more in a wider dtype; other numbers are drawn."""
+    ends = {"int8": np.int8([-128]), "int64": np.int64([-(2**63)])}
+    assert not of_overflow(call(np.int8([])), lambda x: [Tensor.of(ends[smaller.leaves(x)[0].dtype])])
+    invert = msgspec.structs.replace(call(np.uint8([1])), operator="BitwiseNot")
+    assert not of_overflow(invert, lambda x: [Tensor.of(~simpler.numbers(y)) for y in smaller.leaves(x)])
+    drawn = msgspec.structs.replace(call(), inputs=(Operand("x", RandomTensor("int8", (2,), 1, 0, 9)),))
+    assert not of_overflow(drawn, lambda x: [Tensor.of(np.array([1], smaller.leaves(x)[0].dtype))])
 
 
 def test_who_saturates_is_told_of_what_overflows_in_its_dtype() -> None:

@@ -251,7 +251,8 @@ def test_a_0_in_the_place_of_another_length_is_told(
     shape: tuple[int, ...], target: tuple[int, ...], told: bool
 ) -> None:
     """ONNX's Reshape reads it as "as long as it is"."""
-    program = msgspec.structs.replace(call(x=np.zeros(shape, "f4")), params={"newshape": target, "axis": (0,)})
+    params: dict[str, Any] = {"newshape": target, "axis": (0,), "pads": (0, 1), "num": 0}
+    program = msgspec.structs.replace(call(x=np.zeros(shape, "f4")), params=params)
     found = [says for says, _ in listing.zeros(program, "x")]
     assert found == (["a 0 in newshape where x has another length"] if told else [])
 

@@ -295,6 +295,13 @@ INTO = reduced(
         (ODD, INTO, ("Cast",), APART),  # there is no kernel of it, whoever imports it
         (ODD, INTO, ("Abs",), APART),
         (ODD, msgspec.structs.replace(INTO, circumstances=("float16 to (stated, or the input's)",)), (), None),
+        (
+            ODD,
+            msgspec.structs.replace(INTO, circumstances=("bfloat16 or float16 to (stated, or the input's)",)),
+            (),
+            None,
+        ),
+        (ODD, msgspec.structs.replace(INTO, circumstances=("floating-point to (stated, or the input's)",)), (), None),
         (ODD, msgspec.structs.replace(INTO, circumstances=(*INTO.circumstances, "an empty input")), (), None),
         (ODD, msgspec.structs.replace(INTO, variant="model"), (), None),
         (ODD, msgspec.structs.replace(INTO, outcome=WRONG), (), None),
@@ -311,6 +318,16 @@ def test_a_dtype_that_a_route_does_not_know_is_one_cause_wherever_it_comes_up(
         x.everywhere = everywhere
     if says is not None:
         assert answer((both[0], one), (both[1], other)) == says
+
+
+def test_two_that_fail_alike_whatever_tells_them_apart_are_one_though_no_route_passes() -> None:
+    """A frontend of one route (TFLite) has no other that could pass: then their operators are exchanged."""
+    one, other = (msgspec.structs.replace(ODD, captured=reduced(call(x)).captured, stored=x) for x in ("Abs", "Neg"))
+    other = msgspec.structs.replace(other, whatever=False)
+    both = [Compiler(ODD.outcome) for _ in range(2)]
+    for x in both:
+        x.everywhere = ("Abs", "Neg")
+    assert kinship._untyped(one, other) and answer((both[0], one), (both[1], other)) == ALIKE
 
 
 def layer(name: str, place: str, lowered: tuple[str, ...], *deciding: str, **params: int) -> Reduction:

@@ -70,10 +70,12 @@ def test_a_kernel_that_the_witness_lacks_says_nothing_of_what_stops_in_the_very_
     ask = Asker(nobody, Question(frontend="tvm-onnx"), Question(frontend="onnxruntime-onnx"))
     ask.target, ask.outcomes = stops, {programs[x].id: y for x, y in shown.items()}
     ask._witnessed["onnxruntime-onnx", ""].update({programs[x].id: y for x, y in seen.items()})
+    shape = Outcome(UNSUPPORTED, "load", "Fail", "the shape must match")
     failed, strict = [True] * 3, [*programs.values()]
-    assert (
-        ask.passed(strict, failed, lenient=True) == [True, False, False] and ask.passed(strict, failed) == [False] * 3
-    )
+    assert ask.passed(strict, failed, lenient=True) == [True, False, False]
+    assert ask.passed(strict, failed) == [False] * 3
+    ask._witnessed["onnxruntime-onnx", ""][programs["float64"].id] = shape
+    assert ask.passed(strict, failed, lenient=True) == [False] * 3, "it says that it is no program"
 
 
 def test_what_runs_wrongly_beside_a_crash_is_known_to_run() -> None:

@@ -19,6 +19,7 @@ from opera.run.probe import Probe, Question
 from opera.triage.alike import same_values
 from opera.triage.reducer import asking
 from opera.triage.reducer.older import INTEGERS, as_of_older, oldest, other_integers, since
+from opera.triage.shrink.minimise import Spent
 
 pytest.importorskip("onnx")
 
@@ -82,6 +83,14 @@ def test_that_it_fails_since_its_version_is_told_where_the_one_before_passes(
     assert (made and (made.says, version(made.passing))) == (found and ("opset 22 or later", found))
     ask.label = lambda programs: [version(x) == 22 for x in programs]
     assert not found or since(ask, quantize(22)).says == "opset 22", "it is mended in those after it"  # type: ignore[union-attr]
+
+    def hasty(programs: Any) -> list[bool]:
+        if max(map(version, programs)) > 22:
+            raise Spent
+        return [version(x) > right for x in programs]
+
+    ask.label = hasty
+    assert not found or since(ask, quantize(22)).says == "opset 22", "there was no time left to ask"  # type: ignore[union-attr]
 
 
 def test_the_version_is_that_of_the_operators_own_domain() -> None:
