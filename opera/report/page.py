@@ -281,11 +281,9 @@ def _agreement(outcome: Outcome, manifest: Manifest | None, others: Sequence[Evi
         by = {"test": "the library's own test", "eager": f"eager {manifest.library}", "evaluator": "the evaluator"}
         yield f"expected outputs are those of {by.get(manifest.reference, manifest.reference)}"
     seen, right = outcome.details, [x for x in others if x.right]
-    own = {x.way: "the compiler itself agrees with them" for x in right if x.kind in blame.OWN_WAYS}
-    yield from (
-        f"{own[x.way]}: {x.way}" if x.way in own else f"{x.way} agrees with them{f' ({x.remark})' if x.remark else ''}"
-        for x in right
-    )
+    for x in right:
+        how = f": {x.way}" if x.kind in blame.OWN_WAYS else f" ({x.remark})" if x.remark else ""
+        yield f"{'the compiler itself' if x.kind in blame.OWN_WAYS else x.way} agrees with them{how}"
     random = manifest is not None and randomness.RANDOM in manifest.tags  # each may draw others
     yield from (f"{x.way} gives {x.remark}" for x in others if x.remark and not x.right and not random)
     if seen.get(AGREEING) and not right:

@@ -58,7 +58,7 @@ from opera.programs.verdicts import (
     Outcome,
 )
 from opera.triage.alike import same_answer, same_words
-from opera.triage.failure import CHECKED
+from opera.triage.failure import is_invalid
 from opera.triage.sentence import DECLARED_OTHERWISE
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
@@ -189,7 +189,7 @@ def decide(
             and SAME_DRAWS in found.outcome.message
         ):
             return KERNEL, f"an operator is wrong by itself: {found.outcome.message}"
-    refused = exporter and now.symptom in CHECKED  # by the checker, which no such way asks
+    refused = exporter and is_invalid(now)  # by the checker, which no such way asks
     for found in by[LESS] if not refused else ():
         if found.right and found.outcome.message != LEGAL:
             return OPTIMISATION, f"it passes with {found.way}"
@@ -298,7 +298,7 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
         return EXPORTER, "what it writes declares another dtype than the model has"
     if now.stage == "load":
         return EXPORTER, "it raises while it exports" if now.verdict == CRASH else f"its own {now.verdict}"
-    if now.symptom in CHECKED:
+    if is_invalid(now):
         return EXPORTER, "it writes an invalid file: ONNX's checker refuses it"
     tells = not _rounded(now) if now.verdict == INCONSISTENT else None
     right = [x.way for x in apart if x.right and (x.kind == FILE if tells is None else tells)]

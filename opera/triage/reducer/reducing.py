@@ -138,6 +138,8 @@ def reduce_all(
         now = causes.causes(workspace)
         names = {now.of(x.finding, x.test) for of in found.values() for x in of}
         closing.ask_blame(workspace, probe, names, last - time.monotonic(), tell)
+        if shown := names & closing.done(workspace):  # of several that turned out to be one, one program is shown
+            scripts.write_all(workspace, shown, anew=shown)
         closing.show(workspace, probe, names, last - time.monotonic())
     return left
 
@@ -381,19 +383,11 @@ def show(
     left = reduce_all(workspace, wanted, seconds, total, tell, workers, again=again, unasked=unasked)
     if every:  # of frontends of which nothing is left, too; the last time may have been over before it was asked
         closing.ask_rest(workspace, total - (time.monotonic() - begun), tell, workers)
-    _renew(workspace, wanted)
     scripts.write_all(workspace)  # of what reductions made findings of their own
     if left:
         print(f"{len(left)} findings are left: the time is over; the same command goes on")
     elif not wanted:
         print("every finding is reduced")
-
-
-def _renew(workspace: Workspace, reduced: Iterable[str]) -> None:
-    """Write the scripts of findings again that these turned out to be: one cause shows one program, whichever was first."""
-    names = set(map(causes.causes(workspace).kept, reduced)) & closing.done(workspace)
-    if names:
-        scripts.write_all(workspace, names, anew=names)
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -438,7 +432,6 @@ def new(workspace: Workspace, seconds: float, workers: int) -> int:
         return 0
     print(f"reducing {len(wanted)} new findings, for {seconds:.0f} s at most", file=sys.stderr, flush=True)
     left = reduce_all(workspace, wanted, SECONDS, seconds, lambda _: None, workers)
-    _renew(workspace, wanted)
     reduced = closing.done(workspace) & set(wanted)
     print(f"{len(reduced)} of {len(wanted)} new findings reduced" + ("; opera reduce all goes on" if left else ""))
     return sum((folder / f"{x}.py").is_file() for x in wanted)
