@@ -520,10 +520,13 @@ def _inner(operator: str, function: str) -> str:
     if function == f"expanded {operator}":
         return "" if JOINED in operator else "expanded to its function body"
     name, at, _ = function.partition("@")
-    name, at = (lowered(function),) * 2 if lowered(function) else (name, at)
+    made = lowered(function)
+    name, at = (made, made) if made else (name, at)
     known = re.sub(r"[\W_]", "", operator).lower()
     inner = re.fullmatch(r"[\w.:]+", name) is not None and at and name.rpartition(":")[2] not in operator
-    return f"at its {name}" if inner and re.sub(r"[\W_]", "", name).lower() not in known else ""
+    if not inner or re.sub(r"[\W_]", "", name).lower() in known:
+        return ""
+    return f"where it becomes {name}" if made else f"at its {name}"
 
 
 def apart(one: Any, other: Any) -> tuple[str, str]:

@@ -50,7 +50,7 @@ from opera.triage.conditions.ordinary import comparable, given_names
 from opera.triage.conditions.ranks import ALL
 from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW
 from opera.triage.conditions.values import tried as tried_values
-from opera.triage.sentence import EMPTY
+from opera.triage.sentence import EMPTY, lowered
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
@@ -116,6 +116,9 @@ class Asking(deciding.Look, Protocol):
     def reference(self, program: Program) -> list[Value] | None:
         """Return what the library computes for a program, None where it rejects it. Raises Spent."""
 
+    def lowered(self, program: Program) -> list[str]:
+        """Return the names of the operators that a program is of once it came to the compiler, where they are known."""
+
     def go_on(self) -> None:
         """Take some more time for what is asked from now on."""
 
@@ -124,11 +127,14 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     """Return what near programs leave of what decides, and what else must be so.
 
     What is drawn, or varies, passes where it does so in several processes, and by the law that is declared of it. That a
-    program passes which does not ask for the wrong output tells nothing. What runs, though wrongly, does not crash.
+    program passes which does not ask for the wrong output tells nothing, nor that one does of which an exporter makes another
+    operator than that at which it fails. What runs, though wrongly, does not crash.
     """
     try:
         chance = deciding.by_chance(ask, program)
         [shown] = ask.look([program])
+        place = lowered(shown.conversion_function)
+        place = place if place and place in ask.lowered(program) else ""
     except Spent:
         return Borne(decided)
 
@@ -147,7 +153,8 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
 
     def tells(x: Program) -> bool:
         wrong = shown.details.get("output") if shown.verdict == INCONSISTENT else None
-        return wrong is None or x.outputs in ((), program.outputs) or wrong in x.outputs
+        asked = wrong is None or x.outputs in ((), program.outputs) or wrong in x.outputs
+        return asked and (not place or place in ask.lowered(x))
 
     seen = [x for x in ask.seen() if x.fails or (tells(x.program) and not chance)]
     seen = [x for x in seen if not deciding.is_held(x.program, program)]  # how it is given is told by what decides

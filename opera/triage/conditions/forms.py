@@ -94,7 +94,7 @@ def ranks(program: Program) -> Iterator[Program | None]:
 
 
 def sizes(program: Program) -> Iterator[Program | None]:
-    """Yield programs with an axis longer or shorter: of one tensor, and of all where it is as long."""
+    """Yield programs with an axis longer or shorter: of one tensor, of all where it is as long, and all axes that are."""
     found = smaller.leaves(program)[:TENSORS]
     for turn in range(4):
         for place, leaf in enumerate(found):
@@ -106,8 +106,14 @@ def sizes(program: Program) -> Iterator[Program | None]:
                         return leaf
                     return shaped(leaf, (*leaf.shape[:axis], target, *leaf.shape[axis + 1 :]))
 
+                def every(leaf: Leaf, size: int = size, target: int = targets[turn]) -> Leaf:
+                    if size not in leaf.shape or smaller.states(leaf):
+                        return leaf
+                    return shaped(leaf, tuple(target if x == size else x for x in leaf.shape))
+
                 yield changed(one, program)
                 yield smaller.applied(smaller.at(place, one), program)
+                yield changed(every, program)
 
 
 def each_counted(program: Program) -> Iterator[Program | None]:

@@ -14,7 +14,8 @@ from opera.programs.values import CONTAINERS, RandomTensor, Tensor, Value, widen
 Leaf: TypeAlias = Tensor | RandomTensor
 Array: TypeAlias = np.ndarray[Any, Any]
 
-ORDINARY = frozenset({"float32", "int64", "int32", "bool"})
+FLOAT = "float32"
+ORDINARY = frozenset({FLOAT, "int64", "int32", "bool"})
 """Dtypes that everybody has, which strings are not; all others become one of these where the failure stays."""
 PLAIN = 64
 """A random tensor of at most so many elements is written out."""

@@ -42,8 +42,8 @@ def measure(program: Program, defaults: Defaults) -> Measure:
     """Return what programs are compared by: natural numbers, the first that differs decides, so that no search is endless.
 
     Calls, bytes of subgraphs and bodies, elements of all tensors, parameters that are not the default's, ranks, sum of all
-    dimensions, inputs and outputs that are given, tensors of exotic dtypes, how much there is to read in the values, and
-    characters of the canonical form.
+    dimensions, inputs and outputs that are given, tensors of exotic dtypes, dtypes of data beside float32, how much there is to
+    read in the values, and characters of the canonical form.
     """
     calls, found = program.instances(), leaves(program)
     shapes = [x.shape for x in found]
@@ -56,6 +56,7 @@ def measure(program: Program, defaults: Defaults) -> Measure:
         sum(map(sum, shapes)),
         sum(x.value is not None for call in calls for x in call.inputs) + sum(map(bool, program.outputs)),
         sum(x.dtype not in simpler.ORDINARY for x in found),
+        len(_of_data(program) - {simpler.FLOAT}),
         sum(map(simpler.cost, found)) + sum(simpler.cost(x) for call in calls for x in call.params.values()),
         len(program.canonical()),
     )
@@ -476,10 +477,27 @@ def differing(program: Program) -> Program:
 
 
 def dtypes(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield what makes exotic dtypes ordinary: of all tensors of one, and of what names it."""
+    """Yield what makes exotic dtypes ordinary, of all tensors of one, and of what names it; and all data float32."""
     for dtype in sorted({x.dtype for x in leaves(program)} - simpler.ORDINARY):
         for other in simpler.ordinary(dtype):
             yield partial(as_dtype, dtype=dtype, other=other)
+    if _of_data(program) - {simpler.FLOAT}:
+        yield _plain
+
+
+def _of_data(program: Program) -> set[str]:
+    """Return the ordinary dtypes of tensors that state no sizes or axes."""
+    return {x.dtype for x in leaves(program) if x.dtype in simpler.ORDINARY and not states(x)}
+
+
+def _plain(program: Program) -> Program:
+    """Return a program with float32 in place of all other ordinary dtypes of data."""
+
+    def plain(leaf: Leaf) -> Leaf:
+        kept = leaf.dtype not in simpler.ORDINARY or states(leaf)
+        return leaf if kept else simpler.as_dtype(leaf, leaf.dtype, simpler.FLOAT)
+
+    return mapped(program, plain)
 
 
 def as_dtype(program: Program, dtype: str, other: str) -> Program:
