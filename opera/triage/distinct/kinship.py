@@ -223,7 +223,8 @@ def _comparable(one: _One, other: _One) -> bool:
         return False
     crashed, differ = one.of.outcome.verdict in (CRASH, REFUSED), bool(_differing(one.program, other.program))
     if crashed:
-        return (differ or one.program.operator != other.program.operator) and _say_the_same(one, other)
+        both = [(x.of.outcome, x.operator) for x in (one, other)]
+        return (differ or one.program.operator != other.program.operator) and say_the_same(*both)
     return differ and one.of.outcome.verdict == INCONSISTENT
 
 
@@ -238,17 +239,18 @@ def special(says: str) -> bool:
     return says.endswith(" in an input") or says == EMPTY
 
 
-def _say_the_same(one: _One, other: _One) -> bool:
-    """Whether two crashes are at one place, as far as it is known, and say the same but for words of the operators' names.
+def say_the_same(one: tuple[Outcome, str], other: tuple[Outcome, str]) -> bool:
+    """Whether two crashes or refusals, each of an operator, are at one place, as far as it is known, and say the same but for
+    words of the operators' names.
 
     What each converter says by itself, though in the same words, is a line in each; so is what a checker says of nodes that
     each made, of operators of other names (`ReduceMax` for `any`, `ReduceProd` for `prod`).
     """
-    both = (one.of.outcome, other.of.outcome)
+    both = (one[0], other[0])
     if elsewhere(both[0].conversion_function, both[1]):
         return False
     places = {x.conversion_function.partition("@")[2] for x in both} - {""}
-    parts = {part.lower() for x in (one, other) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", x.operator)}
+    parts = {part.lower() for _, called in (one, other) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", called)}
     name = re.compile("|".join(sorted(map(re.escape, parts), key=len, reverse=True)))
     texts = (name.sub("", normalise(cause(x.message)).lower()) for x in both)
     said = {

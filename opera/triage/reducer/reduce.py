@@ -48,6 +48,7 @@ from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.single import form_alone
+from opera.triage.reducer.sisters import sisters
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.sentence import NO_CONSTANT
@@ -155,6 +156,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)
     since = older.since(ask, found)
+    family: tuple[str, ...] = ()
+    with suppress(Spent):
+        ask.go_on()
+        family = sisters(ask, workspace, found)
     right = since.passing if since else _as_constant(ask, found, borne.decided.besides, defaults) or borne.passing_one
     return Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, ask.captured(found).form(),
@@ -181,6 +186,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         seconds=round(time.monotonic() - begun, 2),
         finished=finished,
         incidental=simple.others if set(simple.others).isdisjoint(found.operators) else (),
+        sisters=family,
         whatever=simple.always,
     )  # fmt: skip
 

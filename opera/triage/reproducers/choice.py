@@ -206,7 +206,7 @@ def choose(
         alike = [x for x in others if _needs(told) <= _needs(x) and _with_its_values(told, x)]
         called, every = (tuple(y for y in reduction.named([best, *x]) if y not in own) for x in (alike, others))
         unlike = tuple(x for x in every if x not in called)
-        called = tuple(dict.fromkeys((*best.incidental, *called)))
+        called = tuple(dict.fromkeys((*best.incidental, *best.sisters, *called)))
         return Choice(_of_drawn(workspace, shown), member, told, called, unlike=unlike)
     return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
 

@@ -1,0 +1,95 @@
+"""Which other operators fail so of the same inputs: what is wrong with one may be wrong with a family of them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from opera.oracle.draws import CONSTANT
+from opera.programs.program import Instance, Operand, Program, parse
+from opera.programs.verdicts import CRASH, INVALID, REFUSED, Outcome
+from opera.store import instances
+from opera.store.workspace import Workspace
+from opera.triage.conditions.ordinary import BYTES, WORLD
+from opera.triage.distinct import kinship
+from opera.triage.reducer.asking import Asker
+from opera.triage.sentence import bare
+
+MOST, ASKED, TRIED = 6, 24, 60
+"""Programs of a sister that are read; sisters that are asked about, of those that its library takes, and in all."""
+
+
+def sisters(ask: Asker, workspace: Workspace, program: Program) -> tuple[str, ...]:
+    """Return other operators of a program's library that fail as it does of its inputs: in the same words but for names, at a
+    place that all come by, or by drawing nothing at random either. Raises Spent.
+
+    Those of the most similar names are asked about first. A parameter has the value that it has in the program, if any, else
+    that of a test.
+    """
+    target = ask.target
+    if not isinstance(program, Instance) or target is None or not _tells(target):
+        return ()
+    taken = list[Instance]()
+    found = list[Instance]()
+    every = (x for name in _named(workspace, program) for x in _in_place(workspace, program, name)[:1])
+    tried = 0
+    while len(taken) < ASKED and tried < TRIED:
+        some = [x for _, x in zip(range(ask.batch), every, strict=False)]
+        if not some:
+            break
+        tried += len(some)
+        shown = ask.look(some)
+        asked = [(x, now) for x, now in zip(some, shown, strict=True) if now.verdict != INVALID]
+        taken += [x for x, _ in asked]
+        alike = [x for x, now in asked if _alike(target, program, now, x)]
+        found += [x for x, fails in zip(alike, ask.passed(alike, [True] * len(alike)), strict=True) if fails]
+    return tuple(dict.fromkeys(x.operator for x in found))
+
+
+def _tells(shown: Outcome) -> bool:
+    return shown.verdict in (CRASH, REFUSED) or shown.details.get("drawn") == CONSTANT
+
+
+def _alike(target: Outcome, program: Instance, shown: Outcome, sister: Instance) -> bool:
+    if (target.verdict, target.stage, target.symptom) != (shown.verdict, shown.stage, shown.symptom):
+        return False
+    if target.verdict in (CRASH, REFUSED):
+        return kinship.say_the_same((target, program.operator), (shown, sister.operator))
+    return shown.details.get("drawn") == CONSTANT
+
+
+def _named(workspace: Workspace, program: Instance) -> Iterator[str]:
+    """Yield the operators of the corpus beside a program's, of its namespace, those of the most similar names first."""
+    space, own = _split(program.operator)
+    every = workspace.operators(program.library) - {program.operator}
+    others = {x: _split(x)[1] for x in every if _split(x)[0] == space and bare(x) != bare(program.operator)}
+    yield from sorted(others, key=lambda x: (-_likeness(own, others[x]), x))
+
+
+def _split(operator: str) -> tuple[str, str]:
+    space, _, name = operator.rpartition("::" if "::" in operator else ".")
+    return space, name
+
+
+def _likeness(one: str, other: str) -> float:
+    """Return how similar two names are: by a word that both have, or else by their letters."""
+    words = [set(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", x)) for x in (one, other)]
+    return bool(words[0] & words[1]) + difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio()
+
+
+def _in_place(workspace: Workspace, program: Instance, name: str) -> list[Instance]:
+    """Return calls of another operator with a program's inputs, as programs of the corpus call it that have as many."""
+    read = map(parse, instances.of_operator(workspace, program.library, name, MOST, BYTES))
+    given = [x.value for x in program.inputs if x.value is not None]
+    made = []
+    for test in (x for x in read if isinstance(x, Instance)):
+        names = [x.name for x in test.inputs if x.value is not None]
+        if len(names) != len(given) or bool(test.outputs) != bool(program.outputs):
+            continue
+        left = {x: y for x, y in test.context.items() if x not in WORLD}
+        world = {x: y for x, y in program.context.items() if x in WORLD}
+        params = {x: program.params.get(x, y) for x, y in test.params.items()}
+        inputs = tuple(Operand(x, y) for x, y in zip(names, given, strict=True))
+        made.append(Instance(program.library, name, params, inputs, test.outputs, {**left, **world}))
+    return sorted(made, key=lambda x: sum(x.params[y] != program.params.get(y) for y in x.params))
