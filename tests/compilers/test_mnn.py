@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -139,3 +140,15 @@ def test_importing_the_module_imports_no_compiler() -> None:
     code = "import sys, opera.compilers.mnn; sys.exit(bool({'MNN', '_tools', 'onnx'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert mnn.version()[0].isdigit() and all(isinstance(x, str) for x in mnn.options().values())
+
+
+def test_what_is_printed_of_models_that_run_is_told_of_a_failure_only_alone() -> None:
+    """Constants of truth values have MNN print that, and run."""
+    from opera.compilers.recipes import mnn_told
+
+    def says(*lines: str) -> str:
+        return mnn_told.told(lambda: os.write(1, "\n".join(lines).encode()))[1]  # type: ignore[no-any-return]
+
+    assert says("Unsupported data type! 0", "Don't support type [BatchMatMul]") == "Don't support type [BatchMatMul]"
+    assert says("Unsupported data type! 0") == "Unsupported data type! 0"
+    assert says("Converted Success!", "") == ""

@@ -225,8 +225,16 @@ def test_a_stored_frontend_that_is_not_here_has_no_route(frontend):
 @pytest.mark.parametrize(
     ("operator", "function", "wanted"),
     [
-        ("keras.layers.SimpleRNN", "tflite_frontend:OperatorConverter.convert_slice", " (where it becomes SLICE, by TFLite)"),
-        ("keras.layers.Add", "tflite_frontend:OperatorConverter._convert_elemwise[MUL]", " (where it becomes MUL, by TFLite)"),
+        (
+            "keras.layers.SimpleRNN",
+            "tflite_frontend:OperatorConverter.convert_slice",
+            " (where it becomes SLICE, by TFLite)",
+        ),
+        (
+            "keras.layers.Add",
+            "tflite_frontend:OperatorConverter._convert_elemwise[MUL]",
+            " (where it becomes MUL, by TFLite)",
+        ),
         ("keras.layers.Conv1DTranspose", "TRANSPOSE_CONV", " (where it becomes TRANSPOSE_CONV, by TFLite)"),
         ("keras.layers.DepthwiseConv2D", "DEPTHWISE_CONV_2D", " (by TFLite)"),
         ("keras.layers.LSTM", "expanded LSTM", " (by TFLite)"),

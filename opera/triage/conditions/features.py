@@ -70,6 +70,8 @@ def features(
     if _asks_for_more(program):
         yield Feature("an output beside the first", _asks_for_more)
     alone = [x for x in names if call is not None and _given_alone([x], (call, *failing), passing)]
+    calls = [x for x in failing if isinstance(x, Instance)]
+    yield from itertools.starmap(Feature, listing.zero(alone, calls))
     yield from itertools.starmap(
         Feature,
         listing.empty(call, alone, [x for x, y in known.items() if y == NO_DEFAULT]) if call is not None else (),

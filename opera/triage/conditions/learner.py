@@ -125,7 +125,7 @@ class Learner:
         known = [x for x in known if x.fails or not self._is_same_cut(x.program)]
         failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
         parameters, besides = (
-            [y for y in wider.kept(x, program, self.defaults, failing, passing) if self._borne_by_plain(y)]
+            [y for y in wider.kept(x, program, self.defaults, failing, passing) if self._borne_by_plain(y, passing)]
             for x in (self.decided.parameters, self.decided.besides)
         )
         parameters, besides = (self._by_value(x, failing, passing) for x in (parameters, besides))
@@ -146,7 +146,7 @@ class Learner:
         given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
         given += as_left(program, self.defaults, passing) if having else ()
         every = itertools.chain(self._bare(failing, having, passing), self.edges, own, given)
-        candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x)]
+        candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x, passing)]
         elsewhere = [
             x for x in having if not _all_one(x, program)
         ]  # where another axis is longer: it is this one that matters
@@ -258,8 +258,11 @@ class Learner:
             made.append(found if found is not None and read else of)
         return made
 
-    def _borne_by_plain(self, told: Feature) -> bool:
-        """Whether no more ordinary programs fail in other words than pass of those that lack something."""
+    def _borne_by_plain(self, told: Feature, passing: Sequence[Instance]) -> bool:
+        """Whether no more ordinary programs fail in other words than pass of those that lack something, or the program itself
+        passes without it alone."""
+        if self._alone([told], passing):
+            return True
         lacking = [fails for x, fails in self.plain if not told.holds(x)]
         return lacking.count(None) <= lacking.count(False)
 

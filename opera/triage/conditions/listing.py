@@ -12,6 +12,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.triage.conditions import peculiar
 from opera.triage.conditions.forms import tensor
+from opera.triage.conditions.stated import left_out
 from opera.triage.shrink import simpler, smaller
 
 Told: TypeAlias = tuple[str, Callable[[Program], bool]]
@@ -73,6 +74,18 @@ def empty(program: Instance, names: Sequence[str], required: Collection[str] = (
     bare = [x for x in (*program.params, *(y.name for y in program.inputs)) if _length(program, x) == 0]
     for name in dict.fromkeys((*bare, *names)):
         yield f"{name} empty{'' if name in required else ' or left out'}", partial(_is_empty, name=name)
+
+
+def zero(names: Sequence[str], failing: Sequence[Instance]) -> Iterator[Told]:
+    """Yield parameters without a number: of these names, which a program leaves out, where others that fail are given 0."""
+    for name in names:
+        given = [x.params[name] for x in failing if x.params.get(name) is not None]
+        if given and all(type(x) in (int, float) and x == 0 for x in given):
+            yield f"{name} 0 or left out", partial(_is_zero, name=name)
+
+
+def _is_zero(program: Program, name: str) -> bool:
+    return left_out(program, [name]) or program.instances()[0].params.get(name) == 0
 
 
 def _is_empty(program: Program, name: str) -> bool:

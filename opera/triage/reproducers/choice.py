@@ -35,6 +35,8 @@ BORNE_OUT = 3
 
 BEYOND = re.compile(r"^((?:NaN or )?a number (?:beyond|that)) \w+")
 """How it is told that a number is none of a dtype."""
+UNSET = re.compile(r" (?:0|empty) or(?= left out$)")
+"""What counts as much as what is left out."""
 
 
 class Choice(NamedTuple):
@@ -243,7 +245,7 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     others = (x for x in found if x.finished and any(x.near) and (x is best or x.stored != best.stored))
     near = [x.circumstances for x in others if x.program().program.operators == called]
     shared = tuple(
-        says
+        _most_widely(says, near)
         for says in best.circumstances  # since which version its own program fails another need not say
         if says.startswith(reduction.SINCE) or all(_of_any(says) in map(_of_any, x) for x in near)
     )
@@ -282,8 +284,14 @@ def _with_its_values(told: Reduction, other: Reduction) -> bool:
 
 
 def _of_any(says: str) -> str:
-    """Return what is told of numbers without the dtype that they are compared with: of another they are others."""
-    return BEYOND.sub(r"\1", says)
+    """Return what is told of numbers without the dtype that they are compared with: of another they are others; and of what is
+    left out, with what counts as much."""
+    return UNSET.sub("", BEYOND.sub(r"\1", says))
+
+
+def _most_widely(says: str, near: Iterable[Sequence[str]]) -> str:
+    """Return how reductions tell what one of them tells: with what counts as left out, where one does."""
+    return next((x for of in near for x in of if _of_any(x) == _of_any(says) and UNSET.search(x)), says)
 
 
 def _with_values(says: str, found: Iterable[Reduction]) -> str:

@@ -63,6 +63,9 @@ class Asking:
     def otherwise(self, program: Program) -> bool:
         return False
 
+    def lowered(self, program: Program) -> list[str]:
+        return []
+
     def seen(self) -> list[Labelled]:
         return self.known
 
@@ -197,3 +200,21 @@ def simple(program: Program | None) -> float:
     [held] = smaller.leaves(program)
     assert isinstance(held, Tensor)
     return float(held.array().ravel()[0])
+
+
+def test_what_passes_as_another_operator_of_an_exported_file_tells_nothing():
+    """MNN runs a matrix product that becomes FULLY_CONNECTED, and no BATCH_MATMUL of two axes."""
+    crash = Outcome("crash", "infer", "RuntimeError", "no such type", conversion_function="BATCH_MATMUL")
+    program = call(np.ones((1, 2), F32))
+    ask = Asking(
+        lambda x: crash if len(smaller.leaves(x)[0].shape) == 2 and smaller.leaves(x)[0].shape[1] > 1 else RIGHT
+    )
+    ask.label = lambda programs: [x.verdict == "crash" for x in map(ask.shows, programs)]  # type: ignore[method-assign]
+    short = borne(ask, program)
+    assert short.circumstances == ("an input of rank 2", "the last axis of x0 longer than 1")
+    ask.lowered = (
+        lambda x: [  # type: ignore[method-assign]
+            "BATCH_MATMUL" if smaller.leaves(x)[0].shape[-1:] != (1,) else "FULLY_CONNECTED"
+        ]
+    )
+    assert borne(ask, program).circumstances == ("an input of rank 2",)

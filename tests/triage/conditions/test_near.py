@@ -279,3 +279,27 @@ def test_data_of_several_dtypes_is_asked_of_one_too() -> None:
     made = [[y.dtype for y in smaller.leaves(x)] for x in near._of_one(program) if x]
     assert made == [[x, x, "int64"] for x in ("float32", "int32", "int64", "bool")]
     assert not [*near._of_one(call(x=I64([1]), shape=I32([1])))], "that only states sizes"
+
+
+def test_all_axes_of_one_length_become_longer_or_shorter_together() -> None:
+    """What two tensors share is one axis of the one and another axis of the other: `(1, 2) x (2, 3)`, `(1, 1) x (1, 3)`."""
+    program = call(a=np.ones((4, 2), np.float32), b=np.ones((2, 3), np.float32))
+    rows = near.near(program, {"Any": {}})
+    shapes = {tuple(x.shape for x in smaller.leaves(made)) for row in rows for made in row if made is not None}
+    assert {((4, 1), (1, 3)), ((4, 4), (4, 3)), ((1, 2), (2, 3))} <= shapes
+
+
+@pytest.mark.parametrize(("also", "wanted"), [(0, "size 0 or left out"), (7, "")], ids=["0", "another number"])
+def test_a_number_that_is_0_counts_as_left_out_where_programs_of_both_fail(also: int, wanted: str) -> None:
+    """ONNX Runtime reads `hidden_size` of GRU, which may be left out, as a number that must be positive."""
+    program = call(x=np.ones(2, np.float32))
+    given = [msgspec.structs.replace(program, params={"size": x}) for x in (also, 3)]
+    seen = [Labelled(given[0], fails=True), Labelled(given[1], fails=False)]
+
+    def fails(x: Any) -> bool | None:
+        size = x.params.get("size", 0)
+        return size in (0, also) if type(size) is int and len(x.inputs) == 1 else None
+
+    known = {"Any": {"size": NO_DEFAULT}}
+    found = borne_out(lambda programs: [fails(x) for x in programs], program, known, Decided(), seen, loud=True)
+    assert (wanted in found.circumstances) == bool(wanted) and "size left out" not in found.circumstances

@@ -14,28 +14,32 @@ from opera.triage.reducer import asking, inner
 from opera.triage.reducer.asking import Asker, Budget
 
 
-def test_an_index_from_the_end_is_what_tvm_gets_wrong_in_all_that_is_exported_to_it() -> None:
+@pytest.mark.parametrize(
+    ("operator", "given", "symptom"),
+    [
+        ("torch.gradient", {"spacing": [1.0, 2.0, 4.0, 8.0]}, "nan-mask"),
+        pytest.param("torch.trapz", {"dx": 2.0}, "value", marks=pytest.mark.full),
+    ],
+)
+def test_an_index_from_the_end_is_what_tvm_gets_wrong_in_all_that_is_exported_to_it(
+    operator: str, given: dict[str, Any], symptom: str
+) -> None:
     """One gives a number for a number, the other none, for it divides by what is not there. Both are the same call."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("tvm")
     from opera.libraries.torch import calls
 
-    x, spacing = torch.tensor([1.0, 3.0, 7.0, 13.0]), torch.tensor([1.0, 2.0, 4.0, 8.0])
-    programs = [
-        calls.instance("torch.gradient", (x,), {"spacing": (spacing,)}),
-        calls.instance("torch.trapz", (x,), {"dx": 2.0}),
-    ]
-    found = []
+    named = {name: (torch.tensor(x),) if isinstance(x, list) else x for name, x in given.items()}
+    program = calls.instance(operator, (torch.tensor([1.0, 3.0, 7.0, 13.0]),), named)
     with Probe(workers=1) as probe:
-        for program in programs:
-            ask = Asker(probe, Question(frontend="tvm-torch", variant="exported-program", screened=True))
-            ask.budget = Budget(60.0)
-            [ask.target] = ask.look([program])
-            kept: list[Program] = [program]
-            inner.innermost(ask, kept, {})
-            [call] = kept[-1].instances()
-            found.append((ask.outcomes[program.id].symptom, call.operator, call.params["index"]))
-    assert found == [("nan-mask", "torch.select", -1), ("value", "torch.select", -1)]
+        ask = Asker(probe, Question(frontend="tvm-torch", variant="exported-program", screened=True))
+        ask.budget = Budget(60.0)
+        [ask.target] = ask.look([program])
+        kept: list[Program] = [program]
+        inner.innermost(ask, kept, {})
+        [call] = kept[-1].instances()
+        assert ask.outcomes[program.id].symptom == symptom
+        assert (call.operator, call.params["index"]) == ("torch.select", -1)
 
 
 class Answers(asking.Asker):

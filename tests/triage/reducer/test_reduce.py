@@ -146,6 +146,7 @@ def test_a_verdict_that_does_not_tell_that_nothing_is_expected_is_reduced(worksp
     assert ask.target is not None and ask.target.details["nothing"]
 
 
+@pytest.mark.full
 def test_who_computed_what_a_test_expects_is_asked_where_the_evaluator_cannot(workspace: Workspace) -> None:
     """The evaluator gathers only from as many rows as there are indices along every other axis; OpenVINO as well."""
     pytest.importorskip("openvino")

@@ -163,7 +163,14 @@ def test_a_kind_of_dtypes_stays_a_kind_and_compilers_are_not_asked() -> None:
     assert settings.at_newest(ask, PROGRAM, borne) == (borne, ()) and not ask.asked
 
 
-@pytest.mark.parametrize(("way", "passes"), [("newest", True), ("opset-22", True), ("opset-21", False)])
+@pytest.mark.parametrize(
+    ("way", "passes"),
+    [
+        ("newest", True),
+        pytest.param("opset-22", True, marks=pytest.mark.full),
+        pytest.param("opset-21", False, marks=pytest.mark.full),
+    ],
+)
 def test_pytorchs_exporter_writes_a_file_of_another_opset(way: str, passes: bool) -> None:
     """Version 22 of AveragePool takes bfloat16, which the default opset has not: ONNX's checker refuses that."""
     for name in ("torch", "onnxscript", "onnxruntime"):

@@ -67,7 +67,7 @@ def run(tmp_path, shown, manifest, instance):
     return done.returncode, done.stdout + done.stderr, path.read_text()
 
 
-@pytest.mark.parametrize("compiler", ["onnxruntime", "openvino", "tvm"])
+@pytest.mark.parametrize("compiler", ["onnxruntime", "openvino", pytest.param("tvm", marks=pytest.mark.full)])
 def test_a_planted_wrong_expectation_is_shown_and_a_right_one_is_gone(tmp_path, compiler):
     inputs = [("input", f32(0, 1))]
     manifest, instance = made(tmp_path, "Exp", inputs, expected=(Tensor.of(f32(1, 3)),))

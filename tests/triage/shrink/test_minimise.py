@@ -379,3 +379,16 @@ def test_what_is_exotic_becomes_ordinary_all_at_once_and_before_all_else() -> No
     found = smallest(onnx("SequenceAt", {"S": values.Sequence("complex128", parts)}), lambda _: True)
     [held] = (x.value for x in found.inputs)
     assert isinstance(held, values.Sequence) and (held.type, held.items[0].dtype) == ("float32", "float32")
+
+
+def test_data_becomes_float32_where_that_fails_as_well_and_what_states_sizes_stays() -> None:
+    """`matmul` of integers and truth values was read as a refusal of types."""
+    mixed = onnx("MatMul", {"A": np.full((2, 2), 3), "B": np.full((2, 2), True), "axes": np.array([1])})
+    found = smallest(mixed, lambda x: len([y for y in x.inputs if y.value is not None]) == 3)
+    assert {x.name: getattr(x.value, "dtype", "") for x in found.inputs} == {
+        "A": "float32",
+        "B": "float32",
+        "axes": "int64",
+    }
+    kept = smallest(mixed, lambda x: [getattr(y.value, "dtype", "") for y in x.inputs] == ["int64", "bool", "int64"])
+    assert [getattr(x.value, "dtype", "") for x in kept.inputs] == ["int64", "bool", "int64"]

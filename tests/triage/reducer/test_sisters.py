@@ -1,0 +1,101 @@
+"""Operators that fail so of the same inputs are told with a finding; those that fail otherwise, or pass, are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, Outcome
+from opera.run.probe import Question
+from opera.store.workspace import Workspace
+from opera.triage.reducer import asking
+from opera.triage.reducer.sisters import sisters
+
+
+def node(operator: str, count: int = 1, version: int = 22, **params: Any) -> Instance:
+    given = tuple(Operand(f"{operator}_{n}", Tensor.of(np.ones(2, "f2"))) for n in range(count))
+    return Instance("onnx", operator, params, given, ("y",), {"opset": {"": version}})
+
+
+def crash(operator: str, **more: Any) -> Outcome:
+    said = f"cannot select an intrinsic for {operator.lower()} of this type"
+    return msgspec.structs.replace(
+        Outcome(CRASH, "compile", "InternalError", said, conversion_function="@intrin.cc:20"), **more
+    )
+
+
+class Answers(asking.Asker):
+    """Of whom programs show what a test says of their operators, and all others pass."""
+
+    def __init__(self, target: Outcome, shown: dict[str, Outcome]) -> None:
+        super().__init__(None, Question(frontend="f-onnx"))  # type: ignore[arg-type]
+        self.target, self._shown, self.met = target, shown, list[Instance]()
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        self.met += [x for x in programs if isinstance(x, Instance)]
+        return [self._shown.get(x.operators[0], Outcome(PASS)) for x in programs]
+
+
+CORPUS = [
+    node("Cosh"), node("Sin"), node("Asinh", version=9), node("Tanh"), node("Add", 2), node("LeakyRelu", alpha=0.5),
+    node("a::Sinh"), node("Sqrt"), node("Elu", alpha=0.25),
+]  # fmt: skip
+
+
+def test_those_that_say_the_same_at_one_place_are_sisters_and_are_given_what_the_program_is(
+    workspace: Workspace,
+) -> None:
+    workspace.insert([Captured(x, Provenance("suites", "t", "")) for x in CORPUS])
+    shown = {
+        "Cosh": crash("Cosh"),
+        "Asinh": crash("Asinh"),
+        "Tanh": crash("Tanh", conversion_function="@other.cc:7"),
+        "Sin": crash("Sin", message="no rule for sin"),
+        "Sqrt": Outcome(INVALID),
+        "Elu": crash("Elu"),
+        "Add": crash("Add"),
+        "a::Sinh": crash("a::Sinh"),
+    }
+    program = msgspec.structs.replace(node("Sinh", version=21), params={"alpha": 4.0})
+    ask = Answers(crash("Sinh"), shown)
+    assert sisters(ask, workspace, program) == ("Asinh", "Cosh", "Elu")
+    assert {x.operator for x in ask.met} == {"Asinh", "Cosh", "Elu", "LeakyRelu", "Sin", "Sqrt", "Tanh"}
+    [elu] = (x for x in ask.met if x.operator == "Elu")
+    assert elu.params == {"alpha": 4.0} and elu.context == {"opset": {"": 21}} and elu.inputs[0].name == "Elu_0"
+
+
+@pytest.mark.parametrize(
+    ("drawn", "wanted"), [("constant", ("AlphaDropout",)), ("law", ())], ids=["drawn once", "of another law"]
+)
+def test_what_draws_nothing_has_sisters_that_draw_nothing(
+    workspace: Workspace, drawn: str, wanted: tuple[str, ...]
+) -> None:
+    workspace.insert(
+        [Captured(node(x), Provenance("suites", "t", "")) for x in ("AlphaDropout", "DropoutOther", "Relu")]
+    )
+    once = Outcome(INCONSISTENT, "infer", "value", details={"drawn": drawn})
+    other = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "law"})
+    ask = Answers(once, {"AlphaDropout": once, "DropoutOther": other})
+    assert sisters(ask, workspace, node("Dropout")) == wanted
+
+
+def test_wrong_numbers_and_several_calls_have_none(workspace: Workspace) -> None:
+    workspace.insert([Captured(node("Cosh"), Provenance("suites", "t", ""))])
+    wrong = Outcome(INCONSISTENT, "infer", "value")
+    ask = Answers(wrong, {"Cosh": wrong})
+    assert sisters(ask, workspace, node("Sinh")) == () and not ask.met
+    ask.target = crash("Sinh")
+    assert sisters(ask, workspace, Graph("onnx", (), (), ())) == () and not ask.met
+
+
+def test_who_is_asked_for_what_a_sister_computes_must_confirm_it(workspace: Workspace) -> None:
+    workspace.insert([Captured(x, Provenance("suites", "t", "")) for x in (node("Cosh"), node("Asinh"))])
+    ask = Answers(crash("Sinh"), {"Cosh": crash("Cosh"), "Asinh": crash("Asinh")})
+    ask.passed = lambda programs, failed: [x.operators == ("Cosh",) for x in programs]  # type: ignore[method-assign]
+    assert sisters(ask, workspace, node("Sinh")) == ("Cosh",)
