@@ -67,6 +67,8 @@ SEVERAL = "several"
 """A ROUTE or OTHER, of a program of several elements beside one that hides what these tell."""
 KERNELS = "other kernels"
 """An OTHER, by other kernels of its own (OWN): what these take otherwise is settled by nobody."""
+QUOTED = 60
+"""Characters of a message that are quoted at most, where they say whose it is."""
 CONSTANTS, INPUTS = "constants", "inputs"
 """Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
 
@@ -216,7 +218,10 @@ def decide(
             return part, f"its {now.symptom} is {told} in {found.way}"
     if now.stage != "load" and wrong:
         return CONVERSION, f"what the importer made is wrong already: {wrong[0]}"
-    part, where = next(((x, at) for pattern, x in places.items() if (at := _place(pattern, now)) is not None), ("", ""))
+    part, where, words = next(
+        ((x, at, _words(pattern, now)) for pattern, x in places.items() if (at := _place(pattern, now)) is not None),
+        ("", "", ""),
+    )
     raised = f"; it is raised in {where}" if where and part == KERNEL else ""
     for found in by[COUNTED]:
         if now.stage != "load" and found.right and now.verdict in (INCONSISTENT, UNSTABLE, ABORT):
@@ -235,6 +240,8 @@ def decide(
         return CONVERSION, "the model that was imported declares another dtype of an input than it is given"
     if part == INTERFACE:
         return part, "it is raised where values are handed in or out, and not where they are computed"
+    if part and words and not where:
+        return part, f"it says what only the {part} says: {words}"
     if part:
         return part, f"it names a place of the {part} in the compiler's sources{f' ({where})' if where else ''}"
     for found in by[EACH]:
@@ -372,6 +379,12 @@ def _place(pattern: str, outcome: Outcome) -> str | None:
     found = [x for x in words if re.search(pattern, x) and re.search(r"\w/\w", x) and x not in caught]
     last = next((x for x in reversed(found) if re.search(r"\.py\b", x)), found[-1] if found else "")
     return re.sub(r"^/\w+/(?=src/)|:[^:/]*(?=:\d+$)", "", last)
+
+
+def _words(pattern: str, outcome: Outcome) -> str:
+    """Return the words of a failure that a pattern has, where they are no name of a file, a module or a function."""
+    found = re.search(pattern, _told(outcome))
+    return found[0] if found and " " in found[0] and len(found[0]) <= QUOTED else ""
 
 
 def _says(part: str, places: Mapping[str, str], outcome: Outcome) -> bool:

@@ -113,6 +113,15 @@ def test_a_place_in_its_sources_is_named_and_none_that_only_reports_one() -> Non
             assert part.decide(died, tried, places, exporter=False)[0] == wanted, (place, apart)
 
 
+def test_words_that_only_one_part_says_are_told_as_words() -> None:
+    """ONNX Runtime's message on a kernel that it lacks names no file."""
+    died = crash("load", "Could not find an implementation for Selu(22) node with name ''")
+    found = part.decide(
+        died, [Tried(AS_FOUND, "now", died)], {"providers/|Could not find an implementation": "kernel"}, exporter=False
+    )
+    assert found == ("kernel", "it says what only the kernel says: Could not find an implementation")
+
+
 def test_a_module_that_calls_bindings_is_no_place() -> None:
     seen = Seen(frames=("openvino.frontend.frontend:FrontEnd.convert:18",))
     died = msgspec.structs.replace(crash("load", "Batch size is zero."), seen=seen)

@@ -72,7 +72,9 @@ def of_parameter(program: Instance, name: str, known: Mapping[str, Value]) -> It
         others = [x for x in range(-max(rank, 1), max(rank, 1)) if x != own]  # 0-d tensors may be taken for 1-d ones
     elif simpler.is_type(name):
         others = dtypes.named(own)
-    elif isinstance(own, str) and own and not any(map(str.isalnum, own)):  # what separates, no name of a way
+    elif (
+        isinstance(own, str) and own and (len(own) == 1 or not any(map(str.isalnum, own)))
+    ):  # what separates, no name of a way
         others = [x for x in SEPARATORS if x != own]
     elif isinstance(own, int | float):
         others = numbers(own, smaller.default(known, name))
