@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -41,7 +42,7 @@ from opera.triage.conditions import (
 from opera.triage.conditions.arguments import is_flag
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.forms import tensor
-from opera.triage.conditions.further import OTHERS, Tried, evenly, further, in_turn
+from opera.triage.conditions.further import OTHERS, Tried, anew, evenly, further, in_turn
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.learner import BASES, Learner, Outputs, Told, given_inputs
 from opera.triage.conditions.lengths import OF_LENGTH_0
@@ -63,6 +64,11 @@ COUNT = "count"
 """Symptom of a model with fewer outputs, or more: whatever these hold."""
 TURNS = 6
 """How often what is told is tried by as many programs of which several things differ."""
+
+
+ANEW, PASSING = 2, 24
+"""How often a program that passes is given other numbers, where wrong ones are looked for; of those that a search has asked
+about so many are, at most."""
 
 
 class Borne(NamedTuple):
@@ -137,6 +143,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         place = place if place and place in ask.lowered(program) else ""
     except Spent:
         return Borne(decided)
+    hides = shown.verdict == INCONSISTENT and shown.symptom == "value" and not chance
 
     def label(programs: Sequence[Program]) -> list[bool | None]:
         found = ask.label(programs)
@@ -149,7 +156,19 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         found = [
             False if fails is None and ask.runs_wrongly(x) else fails for x, fails in zip(programs, found, strict=True)
         ]
-        return [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
+        found = [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
+        spared = by_luck([x for x, fails in zip(programs, found, strict=True) if fails is False])
+        return [None if x.id in spared else fails for x, fails in zip(programs, found, strict=True)]
+
+    def by_luck(passing: Sequence[Program]) -> set[str]:
+        """Return which of these, that are of another form, fail with other numbers: theirs hide that they are wrong."""
+        if not hides:
+            return set()
+        formed = (x for x in passing if isinstance(x, Instance) and _form(x) != _form(program))
+        others = [(x, anew(x, random.Random(f"{x.id} {n}"))) for x in formed for n in range(ANEW)]
+        others = [(x, made) for x, made in others if made.id != x.id]
+        shown = ask.label([made for _, made in others])
+        return {x.id for (x, _), fails in zip(others, shown, strict=True) if fails}
 
     def tells(x: Program) -> bool:
         wrong = shown.details.get("output") if shown.verdict == INCONSISTENT else None
@@ -157,6 +176,9 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         return asked and (not place or place in ask.lowered(x))
 
     seen = [x for x in ask.seen() if x.fails or (tells(x.program) and not chance)]
+    with suppress(Spent):
+        lucky = by_luck([x.program for x in seen if not x.fails][:PASSING])
+        seen = [x for x in seen if x.program.id not in lucky]
     seen = [x for x in seen if not deciding.is_held(x.program, program)]  # how it is given is told by what decides
     known = defaults.get(program.operator, {})
     alike = (x.program for x in seen if not x.fails and x.program.operator == program.operator)
@@ -182,6 +204,11 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         loud=loud,
         form=shown.verdict == INCONSISTENT and shown.symptom in randomness.FORMS,
     )
+
+
+def _form(program: Program) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the dtypes and shapes of a program's tensors."""
+    return [(x.dtype, x.shape) for x in smaller.leaves(program)]
 
 
 def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:

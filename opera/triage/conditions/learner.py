@@ -261,7 +261,7 @@ class Learner:
     def _borne_by_plain(self, told: Feature, passing: Sequence[Instance]) -> bool:
         """Whether no more ordinary programs fail in other words than pass of those that lack something, or the program itself
         passes without it alone."""
-        if self._alone([told], passing):
+        if isinstance(self.program, Instance) and self._alone([told], passing):
             return True
         lacking = [fails for x, fails in self.plain if not told.holds(x)]
         return lacking.count(None) <= lacking.count(False)
