@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Iterator
+
+import msgspec
 
 from opera.oracle.draws import CONSTANT
 from opera.programs.program import Instance, Operand, Program, parse
@@ -27,24 +30,27 @@ def sisters(ask: Asker, workspace: Workspace, program: Program) -> tuple[str, ..
     Those of the most similar names are asked about first. A parameter has the value that it has in the program, if any, else
     that of a test.
     """
-    target = ask.target
+    target = ask.outcomes.get(program.id, ask.target)
     if not isinstance(program, Instance) or target is None or not _tells(target):
         return ()
-    taken = list[Instance]()
-    found = list[Instance]()
-    every = (x for name in _named(workspace, program) for x in _in_place(workspace, program, name)[:1])
-    tried = 0
-    while len(taken) < ASKED and tried < TRIED:
-        some = [x for _, x in zip(range(ask.batch), every, strict=False)]
-        if not some:
-            break
-        tried += len(some)
-        shown = ask.look(some)
-        asked = [(x, now) for x, now in zip(some, shown, strict=True) if now.verdict != INVALID]
-        taken += [x for x, _ in asked]
-        alike = [x for x, now in asked if _alike(target, program, now, x)]
-        found += [x for x, fails in zip(alike, ask.passed(alike, [True] * len(alike)), strict=True) if fails]
-    return tuple(dict.fromkeys(x.operator for x in found))
+    found, taken, tried = list[str](), 0, 0
+    named = _named(workspace, program)
+    while taken < ASKED and tried < TRIED and (names := list(itertools.islice(named, ask.batch))):
+        called = [made for x in names if (made := _in_place(workspace, program, x)) is not None]
+        tried += len(called)
+        for of_both in (
+            True,
+            False,
+        ):  # the version of the program, or else that of the sister's test, which may be newer
+            some = [one if of_both else other for one, other in called]
+            shown = ask.look(some)
+            alike = [x for x, now in zip(some, shown, strict=True) if _alike(target, program, now, x)]
+            found += [
+                x.operator for x, fails in zip(alike, ask.passed(alike, [True] * len(alike)), strict=True) if fails
+            ]
+            called = [x for x, now in zip(called, shown, strict=True) if now.verdict == INVALID]
+            taken += len(some) - len(called)
+    return tuple(dict.fromkeys(found))
 
 
 def _tells(shown: Outcome) -> bool:
@@ -78,18 +84,24 @@ def _likeness(one: str, other: str) -> float:
     return bool(words[0] & words[1]) + difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio()
 
 
-def _in_place(workspace: Workspace, program: Instance, name: str) -> list[Instance]:
-    """Return calls of another operator with a program's inputs, as programs of the corpus call it that have as many."""
+def _in_place(workspace: Workspace, program: Instance, name: str) -> tuple[Instance, Instance] | None:
+    """Return another operator with a program's inputs, as a program of the corpus calls it that has as many, and whose
+    parameters differ in the least: in the program's world (of its version, in its mode), and in that of the other; None where
+    there is none.
+    """
     read = map(parse, instances.of_operator(workspace, program.library, name, MOST, BYTES))
     given = [x.value for x in program.inputs if x.value is not None]
+    world = {x: y for x, y in program.context.items() if x in WORLD}
     made = []
     for test in (x for x in read if isinstance(x, Instance)):
         names = [x.name for x in test.inputs if x.value is not None]
         if len(names) != len(given) or bool(test.outputs) != bool(program.outputs):
             continue
+        other = msgspec.structs.replace(
+            test,
+            params={x: program.params.get(x, y) for x, y in test.params.items()},
+            inputs=tuple(Operand(x, y) for x, y in zip(names, given, strict=True)),
+        )
         left = {x: y for x, y in test.context.items() if x not in WORLD}
-        world = {x: y for x, y in program.context.items() if x in WORLD}
-        params = {x: program.params.get(x, y) for x, y in test.params.items()}
-        inputs = tuple(Operand(x, y) for x, y in zip(names, given, strict=True))
-        made.append(Instance(program.library, name, params, inputs, test.outputs, {**left, **world}))
-    return sorted(made, key=lambda x: sum(x.params[y] != program.params.get(y) for y in x.params))
+        made.append((msgspec.structs.replace(other, context={**left, **world}), other))
+    return min(made, key=lambda x: sum(x[0].params[y] != program.params.get(y) for y in x[0].params), default=None)

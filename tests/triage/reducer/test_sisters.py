@@ -99,3 +99,17 @@ def test_who_is_asked_for_what_a_sister_computes_must_confirm_it(workspace: Work
     ask = Answers(crash("Sinh"), {"Cosh": crash("Cosh"), "Asinh": crash("Asinh")})
     ask.passed = lambda programs, failed: [x.operators == ("Cosh",) for x in programs]  # type: ignore[method-assign]
     assert sisters(ask, workspace, node("Sinh")) == ("Cosh",)
+
+
+def test_a_sister_that_came_with_a_newer_version_is_asked_in_that(workspace: Workspace) -> None:
+    workspace.insert(
+        [Captured(x, Provenance("suites", "t", "")) for x in (node("Cosh", version=22), node("Asin", version=22))]
+    )
+
+    def look(programs: Sequence[Program]) -> list[Outcome]:
+        versions = [(x.operators[0], x.instances()[0].context["opset"]) for x in programs]
+        return [Outcome(INVALID) if x == ("Cosh", {"": 7}) else crash(x[0]) for x in versions]
+
+    ask = Answers(crash("Acos"), {})
+    ask.look = look  # type: ignore[method-assign]
+    assert sisters(ask, workspace, node("Acos", version=7)) == ("Asin", "Cosh")
