@@ -9,7 +9,7 @@ from opera import compilers
 from opera.errors import UsageError
 from opera.oracle.messages import cause, short
 from opera.programs.program import JOINED
-from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
+from opera.programs.verdicts import ABORT, INCONSISTENT, TIMEOUT, UNSTABLE, Outcome
 from opera.report import trackers
 from opera.triage import blame
 from opera.triage.blame import Blame
@@ -59,16 +59,22 @@ def of(frontend: str, chosen: Choice, operator: str, laid: Blame | None) -> str:
 
 def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
     """Return what is searched for: the operator, and what tells this failure of it from others. That is what a crash says;
-    of a wrong output, and of a crash that says nothing, what decides, parameters and dtypes by their names, and that its form
-    is wrong. In place of an operator that is incidental (`""`) stands what decides.
+    of a wrong output, of what ends its process, and of a crash that says nothing, what decides, parameters and dtypes by their
+    names, and that its form is wrong, or the signal. In place of an operator that is incidental (`""`) stands what decides.
     """
     called = [x.rpartition(".")[2] for x in operator.split(JOINED) if x and x != "Constant"] or [operator]
-    silent = outcome.verdict in (INCONSISTENT, UNSTABLE)
+    silent = outcome.verdict in (
+        INCONSISTENT,
+        UNSTABLE,
+        ABORT,
+        TIMEOUT,
+    )  # what is said last need not be of what ends it
     lines = short(cause(outcome.message) or outcome.message).splitlines()[:1]
     own = rf"\w*(?:{'|'.join(map(re.escape, called))})\w*" if operator else r"(?!)"
     says = [] if silent else _telling(re.sub(own, " ", x) for x in lines)
     conditions = list(_conditions(told))
-    more = says or [*conditions, *([outcome.symptom] if outcome.symptom in FORMS else [])]
+    shows = outcome.symptom in FORMS or outcome.verdict in (ABORT, TIMEOUT)
+    more = says or [*conditions, *([outcome.symptom] if shows else [])]
     return list(dict.fromkeys((*(called[:OPERATORS] if operator else conditions), *more[:MOST])))
 
 

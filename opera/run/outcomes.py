@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from opera.pool.workers import ABORT, DONE, OUT_OF_MEMORY, STARVED, TIMEOUT, Result
 from opera.programs.verdicts import AGAIN, ERROR, Outcome
+
+WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:[ \t]+\S.*\n?)?", re.MULTILINE)
+"""What Python warns of, and the line of source that it shows with that: of what ended a process it tells nothing."""
 
 
 def outcome_of(result: Result) -> Outcome:
@@ -14,7 +19,7 @@ def outcome_of(result: Result) -> Outcome:
     stage = result.note or "load"
     seconds = {stage: result.seconds}
     if result.status == ABORT:
-        return Outcome(ABORT, stage, result.exit, result.log, seconds=seconds)
+        return Outcome(ABORT, stage, result.exit, WARNING.sub("", result.log), seconds=seconds)
     if result.status in (TIMEOUT, OUT_OF_MEMORY):
         return Outcome(result.status, stage, result.status, result.log, seconds=seconds)
     if result.status == STARVED:

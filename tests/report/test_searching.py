@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, Outcome
 from opera.report import searching, trackers
 
 
@@ -21,6 +21,7 @@ from opera.report import searching, trackers
             ["repeat_interleave", "unexpected", "output_size"],
         ),
         ("Expand", (), Outcome(INCONSISTENT, "infer", "shape"), ["Expand", "shape"]),
+        ("expand", ("size=[]",), Outcome(ABORT, "compile", "SIGSEGV", "Fatal Python error"), ["expand", "size", "SIGSEGV"]),
         ("AffineGrid", (), Outcome(CRASH, "load", "E", "Arguments of no type (arg0: bf16)"), ["AffineGrid", "Arguments"]),
         (
             "Asin",

@@ -14,10 +14,12 @@ from opera.compilers import Case, inductor, onnxruntime
 from opera.compilers.shared.keras_live import NoGraph
 from opera.compilers.shared.packing import CannotCarry, NoAnswer
 from opera.compilers.tvm import compiler as tvm
+from opera.pool.workers import Result
 from opera.programs.case import remembered
 from opera.programs.migrated import Manifest
 from opera.programs.verdicts import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, UNEXPORTED, UNSUPPORTED, Raised, Seen
 from opera.run import culprit, judge, worker
+from opera.run.outcomes import outcome_of
 
 
 class Theirs(RuntimeError):
@@ -202,3 +204,12 @@ def test_what_a_compiler_ships_of_an_operator_outweighs_the_opset_that_it_declar
     frontend: Any = Ships()
     manifest = Manifest("t", "i", "onnx", "Abs", {}, (), (), {}, needs={"": 27}, operators=operators)
     assert worker._newer(frontend, manifest).get("newer") == newer
+
+
+def test_what_python_warned_of_is_no_word_of_what_ended_a_process() -> None:
+    log = (
+        "/lib/python3.11/copyreg.py:105: FutureWarning: `isinstance` is deprecated\n  return cls.__new__(cls, *args)\n"
+        "free(): invalid pointer\nFatal Python error: Aborted\n"
+    )
+    ended = Result(tag="t", group="g", status="abort", exit="SIGABRT", note="compile", log=log)
+    assert outcome_of(ended).message == "free(): invalid pointer\nFatal Python error: Aborted\n"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from opera.programs.program import Instance, Program
-from opera.programs.values import Tensor, Value
+from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import peculiar
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import left_out
@@ -86,6 +86,35 @@ def zero(names: Sequence[str], failing: Sequence[Instance]) -> Iterator[Told]:
 
 def _is_zero(program: Program, name: str) -> bool:
     return left_out(program, [name]) or program.instances()[0].params.get(name) == 0
+
+
+def beside_later(
+    program: Instance, names: Sequence[str], known: Mapping[str, Value], failing: Iterable[Instance]
+) -> Iterator[Told]:
+    """Yield parameters of these names that are left out, or empty, beside one that comes after them and is not its default:
+    something else must stand in their place then, where values are given by position. Those after it are named of which one
+    alone does so in a program that fails.
+
+    Args:
+        known: The parameters of the operator, in their order, and their defaults.
+    """
+    order, every = list(known), [program, *failing]
+    for name in names:
+        later = [x for x in order[order.index(name) + 1 :] if known[x] != NO_DEFAULT] if name in known else []
+        others = [[x for x in later if _is_other(of, x, known)] for of in every]
+        alone = [x for x in later if [x] in others]
+        if len(alone) > 1:
+            words = f"{', '.join(alone[:-1])} or {alone[-1]}"
+            yield f"{name} left out beside {words}", partial(_is_beside, name=name, later=alone, known=known)
+
+
+def _is_other(program: Program, name: str, known: Mapping[str, Value]) -> bool:
+    value = program.instances()[0].params.get(name)
+    return value is not None and not smaller.same(value, smaller.default(known, name))
+
+
+def _is_beside(program: Program, name: str, later: Sequence[str], known: Mapping[str, Value]) -> bool:
+    return _is_empty(program, name) and any(_is_other(program, x, known) for x in later)
 
 
 def _is_empty(program: Program, name: str) -> bool:

@@ -303,3 +303,29 @@ def test_a_number_that_is_0_counts_as_left_out_where_programs_of_both_fail(also:
     known = {"Any": {"size": NO_DEFAULT}}
     found = borne_out(lambda programs: [fails(x) for x in programs], program, known, Decided(), seen, loud=True)
     assert (wanted in found.circumstances) == bool(wanted) and "size left out" not in found.circumstances
+
+
+def test_what_is_left_out_before_one_that_is_given_is_told_with_it() -> None:
+    """TVM takes the `stride=[]` that stands before `padding` in an exported program for what is meant."""
+    program = msgspec.structs.replace(call(x=np.ones((1, 2, 2), np.float32)), params={"size": 2, "pad": 1})
+    known = {"Any": {"size": NO_DEFAULT, "step": None, "pad": 0, "wide": 1, "up": False}}
+
+    def fails(x: Any) -> bool | None:
+        if (
+            x.params.get("size") is None
+            or any(y.name != "x" for y in x.inputs)
+            or isinstance(x.params.get("step"), float)
+        ):
+            return None
+        plain = (x.params.get("pad", 0), x.params.get("wide", 1)) == (0, 1)
+        return x.params.get("step") in (None, []) and not plain
+
+    seen = [
+        msgspec.structs.replace(program, params={"size": 2, **of})
+        for of in ({"wide": 2}, {"pad": 1, "step": 1}, {"up": True})
+    ]
+    found = borne_out(
+        lambda programs: [fails(x) for x in programs], program, known, Decided(),
+        [Labelled(x, fails=bool(fails(x))) for x in seen], loud=True,
+    )  # fmt: skip
+    assert "step left out beside pad or wide" in found.circumstances and found.exact, found
