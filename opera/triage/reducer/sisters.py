@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from opera.oracle import location, randomness
 from opera.oracle.draws import CONSTANT
 from opera.programs.program import Instance, Operand, Program, parse
-from opera.programs.verdicts import CRASH, INVALID, REFUSED, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, REFUSED, Outcome
 from opera.store import instances
 from opera.store.workspace import Workspace
 from opera.triage.conditions.ordinary import BYTES, WORLD
@@ -25,7 +26,8 @@ MOST, ASKED, TRIED = 6, 24, 60
 
 def sisters(ask: Asker, workspace: Workspace, program: Program) -> tuple[str, ...]:
     """Return other operators of a program's library that fail as it does of its inputs: in the same words but for names, at a
-    place that all come by, or by drawing nothing at random either. Raises Spent.
+    place that all come by; by drawing nothing at random either; in the same form that one converter of several gives them.
+    Raises Spent.
 
     Those of the most similar names are asked about first. A parameter has the value that it has in the program, if any, else
     that of a test.
@@ -54,7 +56,17 @@ def sisters(ask: Asker, workspace: Workspace, program: Program) -> tuple[str, ..
 
 
 def _tells(shown: Outcome) -> bool:
-    return shown.verdict in (CRASH, REFUSED) or shown.details.get("drawn") == CONSTANT
+    """Whether a failure is of a kind that has sisters: it says something, draws nothing, or is one of code that several
+    operators share."""
+    return shown.verdict in (CRASH, REFUSED) or shown.details.get("drawn") == CONSTANT or bool(_form_of(shown))
+
+
+def _form_of(shown: Outcome) -> tuple[object, ...]:
+    """Return what is wrong with the form of an output, and which code that several operators share made it; else nothing."""
+    function = location.shared(shown.conversion_function)
+    if shown.symptom not in randomness.FORMS or shown.verdict != INCONSISTENT or function == shown.conversion_function:
+        return ()
+    return (function, *(shown.details.get(x) for x in ("output", "expected", "actual")))
 
 
 def _alike(target: Outcome, program: Instance, shown: Outcome, sister: Instance) -> bool:
@@ -62,7 +74,7 @@ def _alike(target: Outcome, program: Instance, shown: Outcome, sister: Instance)
         return False
     if target.verdict in (CRASH, REFUSED):
         return kinship.say_the_same((target, program.operator), (shown, sister.operator))
-    return shown.details.get("drawn") == CONSTANT
+    return _form_of(target) == _form_of(shown) and target.details.get("drawn") == shown.details.get("drawn")
 
 
 def _named(workspace: Workspace, program: Instance) -> Iterator[str]:

@@ -113,3 +113,24 @@ def test_a_sister_that_came_with_a_newer_version_is_asked_in_that(workspace: Wor
     ask = Answers(crash("Acos"), {})
     ask.look = look  # type: ignore[method-assign]
     assert sisters(ask, workspace, node("Acos", version=7)) == ("Asin", "Cosh")
+
+
+def test_a_wrong_form_that_one_converter_gives_several_operators_has_sisters(workspace: Workspace) -> None:
+    """`_binary_op` of TVM's importer makes integers of an integer tensor and a float, for `mul` as for `add`."""
+    workspace.insert(
+        [Captured(node(x), Provenance("suites", "t", "")) for x in ("Add", "AddOther", "Max", "AddNarrow")]
+    )
+
+    def wrong(function: str, **details: str) -> Outcome:
+        form = {"output": "y", "expected": "float32", "actual": "int64"} | details
+        return Outcome(INCONSISTENT, "infer", "dtype", conversion_function=function, details=form)
+
+    shown = {
+        "Add": wrong("fx:_binary_op[add]"),
+        "AddOther": wrong("fx:_other_op[add]"),
+        "AddNarrow": wrong("fx:_binary_op[add]", actual="int8"),
+    }
+    ask = Answers(wrong("fx:_binary_op[mul]"), shown)
+    assert sisters(ask, workspace, node("Mul")) == ("Add",)
+    ask.target = wrong("fx:_convert_mul")
+    assert sisters(ask, workspace, node("Mul")) == ()
