@@ -60,6 +60,8 @@ SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
 SEARCH = 0.75
 """Share of that for the search; the rest is for asking what decides, whatever the search left."""
+SISTERS = 0.2
+"""Share of that which asking for sisters may take in addition."""
 PATIENCE = 10.0
 """Seconds that a candidate may take: one that is much slower than a member is no smaller."""
 HANGS, SLOWER = 2.0, 10.0
@@ -158,7 +160,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     since = older.since(ask, found)
     family: tuple[str, ...] = ()
     with suppress(Spent):
-        ask.go_on()
+        ask.budget = Budget(SISTERS * seconds)
         family = sisters(ask, workspace, found)
     right = since.passing if since else _as_constant(ask, found, borne.decided.besides, defaults) or borne.passing_one
     return Reduction(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -20,7 +20,7 @@ from opera.triage.distinct import kinship
 from opera.triage.reducer.asking import Asker
 from opera.triage.sentence import bare
 
-MOST, ASKED, TRIED = 6, 24, 60
+MOST, ASKED, TRIED = 6, 24, 120
 """Programs of a sister that are read; sisters that are asked about, of those that its library takes, and in all."""
 
 
@@ -29,29 +29,29 @@ def sisters(ask: Asker, workspace: Workspace, program: Program) -> tuple[str, ..
     place that all come by; by drawing nothing at random either; in the same form that one converter of several gives them.
     Raises Spent.
 
-    Those of the most similar names are asked about first. A parameter has the value that it has in the program, if any, else
-    that of a test.
+    Of those of the most similar names they are asked about first whose parameters are the program's. A parameter has the value
+    that it has in the program, if any, else that of a test.
     """
     target = ask.outcomes.get(program.id, ask.target)
     if not isinstance(program, Instance) or target is None or not _tells(target):
         return ()
-    found, taken, tried = list[str](), 0, 0
-    named = _named(workspace, program)
-    while taken < ASKED and tried < TRIED and (names := list(itertools.islice(named, ask.batch))):
-        called = [made for x in names if (made := _in_place(workspace, program, x)) is not None]
-        tried += len(called)
-        for of_both in (
-            True,
-            False,
-        ):  # the version of the program, or else that of the sister's test, which may be newer
-            some = [one if of_both else other for one, other in called]
-            shown = ask.look(some)
-            alike = [x for x, now in zip(some, shown, strict=True) if _alike(target, program, now, x)]
-            found += [
-                x.operator for x, fails in zip(alike, ask.passed(alike, [True] * len(alike)), strict=True) if fails
-            ]
-            called = [x for x, now in zip(called, shown, strict=True) if now.verdict == INVALID]
-            taken += len(some) - len(called)
+    found, taken = list[str](), 0
+    near = (made for x in _named(workspace, program) if (made := _in_place(workspace, program, x)) is not None)
+    every = iter(sorted(itertools.islice(near, TRIED), key=lambda x: _unlike(program, x[0])))
+
+    def asked(some: Sequence[Instance]) -> list[bool]:
+        """Append those that fail so, and return which the library rejects."""
+        shown = ask.look(some)
+        alike = [x for x, now in zip(some, shown, strict=True) if _alike(target, program, now, x)]
+        found.extend(
+            x.operator for x, fails in zip(alike, ask.passed(alike, [True] * len(alike)), strict=True) if fails
+        )
+        return [x.verdict == INVALID for x in shown]
+
+    while taken < ASKED and (called := list(itertools.islice(every, ask.batch))):
+        rejected = asked([own for own, _ in called])
+        newer = [other for (own, other), no in zip(called, rejected, strict=True) if no and other.id != own.id]
+        taken += len(called) - sum(rejected) + len(newer) - sum(asked(newer))
     return tuple(dict.fromkeys(found))
 
 
@@ -106,14 +106,21 @@ def _in_place(workspace: Workspace, program: Instance, name: str) -> tuple[Insta
     world = {x: y for x, y in program.context.items() if x in WORLD}
     made = []
     for test in (x for x in read if isinstance(x, Instance)):
-        names = [x.name for x in test.inputs if x.value is not None]
+        own = {x.name: program.params[x.name] for x in test.inputs if x.name in program.params}  # a number, or a tensor
+        names = [x.name for x in test.inputs if x.value is not None and x.name not in own]
         if len(names) != len(given) or bool(test.outputs) != bool(program.outputs):
             continue
         other = msgspec.structs.replace(
             test,
-            params={x: program.params.get(x, y) for x, y in test.params.items()},
+            params={x: program.params.get(x, y) for x, y in test.params.items()} | own,
             inputs=tuple(Operand(x, y) for x, y in zip(names, given, strict=True)),
         )
         left = {x: y for x, y in test.context.items() if x not in WORLD}
         made.append((msgspec.structs.replace(other, context={**left, **world}), other))
-    return min(made, key=lambda x: sum(x[0].params[y] != program.params.get(y) for y in x[0].params), default=None)
+    return min(made, key=lambda x: _unlike(program, x[0]), default=None)
+
+
+def _unlike(program: Instance, other: Instance) -> int:
+    """Return how many parameters two calls have otherwise."""
+    names = {*program.params, *other.params}
+    return sum(program.params.get(x) != other.params.get(x) for x in names)

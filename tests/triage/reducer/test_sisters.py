@@ -64,7 +64,7 @@ def test_those_that_say_the_same_at_one_place_are_sisters_and_are_given_what_the
     }
     program = msgspec.structs.replace(node("Sinh", version=21), params={"alpha": 4.0})
     ask = Answers(crash("Sinh"), shown)
-    assert sisters(ask, workspace, program) == ("Asinh", "Cosh", "Elu")
+    assert sisters(ask, workspace, program) == ("Elu", "Asinh", "Cosh")
     assert {x.operator for x in ask.met} == {"Asinh", "Cosh", "Elu", "LeakyRelu", "Sin", "Sqrt", "Tanh"}
     [elu] = (x for x in ask.met if x.operator == "Elu")
     assert elu.params == {"alpha": 4.0} and elu.context == {"opset": {"": 21}} and elu.inputs[0].name == "Elu_0"
@@ -83,6 +83,16 @@ def test_what_draws_nothing_has_sisters_that_draw_nothing(
     other = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "law"})
     ask = Answers(once, {"AlphaDropout": once, "DropoutOther": other})
     assert sisters(ask, workspace, node("Dropout")) == wanted
+
+
+def test_a_number_of_the_program_stands_where_a_sister_takes_a_tensor(workspace: Workspace) -> None:
+    given = [node("Add", 2), node("Abs")]
+    workspace.insert([Captured(x, Provenance("suites", "t", "")) for x in given])
+    program = msgspec.structs.replace(node("Mul"), params={"Add_1": 0.5})
+    ask = Answers(crash("Mul"), {"Add": crash("Add")})
+    assert sisters(ask, workspace, program) == ("Add",)
+    [made] = {x.id: x for x in ask.met if x.operator == "Add"}.values()
+    assert made.params == {"Add_1": 0.5} and [x.name for x in made.inputs] == ["Add_0"]
 
 
 def test_wrong_numbers_and_several_calls_have_none(workspace: Workspace) -> None:
