@@ -51,12 +51,13 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     if len(calls) != 1 or not hasattr(library, "documented"):
         return []
     parameters = [x for x in map(deciding.named, shown.told) if x]
-    named = (DECIDES.fullmatch(x) for x in shown.deciding)
+    decide = [deciding.plainly(x) for x in shown.deciding]
+    named = map(DECIDES.fullmatch, decide)
     parameters += [x[1] for x in named if x and x[1] not in parameters]
     parameters += [x for x in mentioned(calls[0], outcome) if x not in parameters]
     wrong = Wrong.of(outcome.details, outcome.symptom)
-    told = [x for x in shown.deciding if is_rule(x)] + [peculiar.TIE] * tied(calls[0], outcome)
-    out = tuple(x[1] for x in map(DECIDES.fullmatch, shown.deciding) if x and x[0].endswith(deciding.LEFT_OUT))
+    told = [x for x in decide if is_rule(x)] + [peculiar.TIE] * tied(calls[0], outcome)
+    out = tuple(x[1] for x in map(DECIDES.fullmatch, decide) if x and x[0].endswith(deciding.LEFT_OUT))
     wrong = wrong._replace(told=tuple(told), dtypes=deciding.SEVERAL in shown.deciding, omitted=out)
     try:
         found: list[Quote] = [*_drawn(calls[0], outcome), *library.documented(calls[0], parameters, wrong)]

@@ -73,8 +73,9 @@ def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
     own = rf"\w*(?:{'|'.join(map(re.escape, called))})\w*" if operator else r"(?!)"
     says = [] if silent else _telling(re.sub(own, " ", x) for x in lines)
     conditions = list(_conditions(told))
-    shows = outcome.symptom in FORMS or outcome.verdict in (ABORT, TIMEOUT)
-    more = says or [*conditions, *([outcome.symptom] if shows else [])]
+    form = [outcome.symptom] if outcome.symptom in FORMS else []
+    signal = [outcome.symptom] if outcome.symptom.startswith("SIG") else []
+    more = says or [*signal, *conditions, *form]
     return list(dict.fromkeys((*(called[:OPERATORS] if operator else conditions), *more[:MOST])))
 
 

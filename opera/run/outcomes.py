@@ -7,7 +7,7 @@ import re
 from opera.pool.workers import ABORT, DONE, OUT_OF_MEMORY, STARVED, TIMEOUT, Result
 from opera.programs.verdicts import AGAIN, ERROR, Outcome
 
-WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?:[ \t]+\S.*\n?)?", re.MULTILINE)
+WARNING = re.compile(r"^\S[^\n:]*:\d+: \w*Warning: .*(?:\n|\Z)(?:[ \t]+(?![@#]|File )\S.*(?:\n|\Z))?", re.MULTILINE)
 """What Python warns of, and the line of source that it shows with that: of what ended a process it tells nothing."""
 
 

@@ -51,7 +51,8 @@ def invalid(chosen: Choice, laid: Blame | None) -> bool:
 
 def optional(chosen: Choice) -> bool:
     """Whether it decides that something is left out which documentation says may be: with it the compiler runs the call."""
-    told = (x.removesuffix(deciding.LEFT_OUT) for x in chosen.deciding if x.endswith(deciding.LEFT_OUT))
+    plain = map(deciding.plainly, chosen.deciding)
+    told = (x.removesuffix(deciding.LEFT_OUT) for x in plain if x.endswith(deciding.LEFT_OUT))
     out = {name for x in told for name in x.split(" or ")}
     calls = chosen.reduction.program().program.instances() if chosen.reduction is not None else []
     if not out or len(calls) != 1:

@@ -18,10 +18,12 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol, cast
 
+import numpy as np
+
 from opera.libraries.bounds import Bounds
 from opera.oracle import randomness
 from opera.programs.program import Instance, Program
-from opera.programs.values import Value
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
 from opera.triage.alike import same_values
 from opera.triage.conditions import (
@@ -139,11 +141,11 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     try:
         chance = deciding.by_chance(ask, program)
         [shown] = ask.look([program])
-        place = lowered(shown.conversion_function)
-        place = place if place and place in ask.lowered(program) else ""
     except Spent:
         return Borne(decided)
-    hides = shown.verdict == INCONSISTENT and shown.symptom == "value" and not chance
+    place = lowered(shown.conversion_function)
+    numbered = any(map(edges.NUMBER.match, decided.besides)) or any(x.endswith(" in an input") for x in decided.besides)
+    hides = shown.verdict == INCONSISTENT and shown.symptom == "value" and not chance and not numbered
 
     def label(programs: Sequence[Program]) -> list[bool | None]:
         found = ask.label(programs)
@@ -157,14 +159,20 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
             False if fails is None and ask.runs_wrongly(x) else fails for x, fails in zip(programs, found, strict=True)
         ]
         found = [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
-        spared = by_luck([x for x, fails in zip(programs, found, strict=True) if fails is False])
+        spared = set[str]()
+        with suppress(Spent):  # what was answered stands
+            spared = by_luck([x for x, fails in zip(programs, found, strict=True) if fails is False])
         return [None if x.id in spared else fails for x, fails in zip(programs, found, strict=True)]
 
     def by_luck(passing: Sequence[Program]) -> set[str]:
-        """Return which of these, that are of another form, fail with other numbers: theirs hide that they are wrong."""
+        """Return which of these, that are of another form, fail with other numbers: theirs, which are those of the program,
+        hide that they are wrong."""
         if not hides:
             return set()
-        formed = (x for x in passing if isinstance(x, Instance) and _form(x) != _form(program))
+        own = _numbers_of(program)
+        formed = (
+            x for x in passing if isinstance(x, Instance) and _form(x) != _form(program) and _numbers_of(x) <= own
+        )
         others = [(x, anew(x, random.Random(f"{x.id} {n}"))) for x in formed for n in range(ANEW)]
         others = [(x, made) for x, made in others if made.id != x.id]
         shown = ask.label([made for _, made in others])
@@ -172,9 +180,15 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
 
     def tells(x: Program) -> bool:
         wrong = shown.details.get("output") if shown.verdict == INCONSISTENT else None
-        asked = wrong is None or x.outputs in ((), program.outputs) or wrong in x.outputs
-        return asked and (not place or place in ask.lowered(x))
+        if not (wrong is None or x.outputs in ((), program.outputs) or wrong in x.outputs):
+            return False
+        with suppress(Spent):
+            return not made_of or place in ask.lowered(x)
+        return False
 
+    made_of = False
+    with suppress(Spent):
+        made_of = bool(place) and place in ask.lowered(program)
     seen = [x for x in ask.seen() if x.fails or (tells(x.program) and not chance)]
     with suppress(Spent):
         lucky = by_luck([x.program for x in seen if not x.fails][:PASSING])
@@ -209,6 +223,12 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
 def _form(program: Program) -> list[tuple[str, tuple[int, ...]]]:
     """Return the dtypes and shapes of a program's tensors."""
     return [(x.dtype, x.shape) for x in smaller.leaves(program)]
+
+
+def _numbers_of(program: Program) -> set[float]:
+    """Return the numbers in the tensors of a program that have some."""
+    held = (x for x in smaller.leaves(program) if isinstance(x, Tensor) and x.dtype != "string" and 0 not in x.shape)
+    return {float(np.real(y)) for x in held for y in np.ravel(simpler.numbers(x))[: simpler.MANY]}
 
 
 def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:

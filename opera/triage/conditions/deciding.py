@@ -52,6 +52,8 @@ GIVEN, LEFT_OUT, IS_GIVEN = "input ", " left out", " given"
 """How it begins that an input is told that may be left out; how a parameter is told that has no value, and that has one."""
 NO_WHOLE, NEGATIVE = " that is no whole number", " with a negative number"
 BEYOND = re.compile(rf"=| >=? | <=? |{IS_GIVEN}$| other than |{NO_WHOLE}$|{NEGATIVE}$| naming (?:all|the) ")
+UNSET = re.compile(rf" (?:0|empty) or(?={LEFT_OUT})|(?<={LEFT_OUT}) beside .*$")
+"""What counts as much as what is left out, and what is given beside it."""
 ALTERNATIVES = re.compile(r", | or ")
 """What follows the name of a parameter that needs a value, the first two of which tell numbers; what stands between several
 things one of which is so."""
@@ -104,10 +106,15 @@ class Condition(NamedTuple):
         return key(self.says)
 
 
+def plainly(says: str) -> str:
+    """Return how it is told that something is left out, without what counts as much as that, and what is given beside it."""
+    return UNSET.sub("", says)
+
+
 def key(says: str) -> str:
     """Return what a condition that is told so is called whatever its value: `a=1`, `a > 1`, `a given` and
     `a other than 2` are all `a`."""
-    return BEYOND.split(says, 1)[0]
+    return BEYOND.split(plainly(says), 1)[0]
 
 
 def named(says: str) -> str:
@@ -119,7 +126,7 @@ def is_of(says: str, told: str) -> bool:
     """Whether a condition is told of so, or as one of several: `float64 inputs` as `float16 or float64 inputs`."""
     if dtypes.members(says):
         return dtypes.members(says) <= dtypes.members(told)
-    says, told = map(peculiar.unnamed, (says, told))
+    says, told = map(plainly, map(peculiar.unnamed, (says, told)))
     *others, last = ALTERNATIVES.split(key(told))
     last, space, rest = last.partition(" ")
     return key(says) == key(told) or key(says) in {f"{x}{space}{rest}" for x in (*others, last)}

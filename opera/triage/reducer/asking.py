@@ -130,7 +130,7 @@ class Asker:
             raise ValueError("nobody said what is to be found")
         within = [x for x in self.within(programs) if self._names_axes(x) and self.plain(x)]
         failing = dict(zip((x.id for x in within), map(self.fails, self.look(within)), strict=True))
-        failing = {x.id: failing[x.id] and not self._excused(x) for x in within}
+        failing = {x.id: failing[x.id] and not self.excused(x) for x in within}
         return self.passed(programs, [failing.get(x.id, False) for x in programs])
 
     def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
@@ -232,7 +232,7 @@ class Asker:
         """
         within = self.within(programs)
         shown = dict(zip((x.id for x in within), self.look(within), strict=True))
-        alike = [self._like(shown[x.id]) and not self._excused(x) for x in within]
+        alike = [self._like(shown[x.id]) and not self.excused(x) for x in within]
         failed = self.passed(within, alike, lenient=True)
         found: dict[str, bool | None] = {
             x.id: True if fails else False if self._runs(x) and not self._within_rounding else None
@@ -240,7 +240,7 @@ class Asker:
         }
         return [found.get(x.id) for x in programs]
 
-    def _excused(self, program: Program) -> bool:
+    def excused(self, program: Program) -> bool:
         """Whether a documented limit of the compiler explains a program that was asked about, and not the target: int64 that it
         narrows says nothing of int8."""
         return not self.limited and self.documented(program)

@@ -158,12 +158,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)
     since = older.since(ask, found)
-    family: tuple[str, ...] = ()
-    with suppress(Spent):
-        ask.budget = Budget(SISTERS * seconds)
-        family = sisters(ask, workspace, found)
     right = since.passing if since else _as_constant(ask, found, borne.decided.besides, defaults) or borne.passing_one
-    return Reduction(
+    reduction = Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, ask.captured(found).form(),
         outcome,
         stored=plan.test_id(found.id, plan.exporter_id(found.library)),
@@ -188,9 +184,12 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         seconds=round(time.monotonic() - begun, 2),
         finished=finished,
         incidental=simple.others if set(simple.others).isdisjoint(found.operators) else (),
-        sisters=family,
         whatever=simple.always,
     )  # fmt: skip
+    ask.budget = Budget(SISTERS * seconds)  # at last: what they show is nothing of this program
+    told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
+    family = sisters(ask, workspace, found, told, defaults)
+    return msgspec.structs.replace(reduction, sisters=family)
 
 
 def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, Program]:

@@ -6,31 +6,42 @@ import difflib
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from opera.oracle import location, randomness
 from opera.oracle.draws import CONSTANT
+from opera.oracle.screens import AGREEING
 from opera.programs.program import Instance, Operand, Program, parse
 from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, REFUSED, Outcome
 from opera.store import instances
 from opera.store.workspace import Workspace
+from opera.triage.conditions import deciding
 from opera.triage.conditions.ordinary import BYTES, WORLD
 from opera.triage.distinct import kinship
 from opera.triage.reducer.asking import Asker
 from opera.triage.sentence import bare
+from opera.triage.shrink.minimise import Spent
+from opera.triage.shrink.smaller import Defaults
 
-MOST, ASKED, TRIED = 6, 24, 120
-"""Programs of a sister that are read; sisters that are asked about, of those that its library takes, and in all."""
+MOST, ASKED, TRIED, AT_A_TIME = 6, 24, 120, 8
+"""Programs of a sister that are read; sisters that are asked about, of those that its library takes, and in all; at a time."""
 
 
-def sisters(ask: Asker, workspace: Workspace, program: Program) -> tuple[str, ...]:
+def sisters(
+    ask: Asker, workspace: Workspace, program: Program, told: Sequence[str] = (), defaults: Defaults | None = None
+) -> tuple[str, ...]:
     """Return other operators of a program's library that fail as it does of its inputs: in the same words but for names, at a
-    place that all come by; by drawing nothing at random either; in the same form that one converter of several gives them.
-    Raises Spent.
+    place that all come by; by drawing nothing at random either; in the same form that one converter of several gives them. As
+    many as are found in the time that there is.
 
     Of those of the most similar names they are asked about first whose parameters are the program's. A parameter has the value
     that it has in the program, if any, else that of a test.
+
+    Args:
+        told: What decides of the program: what fails without that, too, fails of something else.
+        defaults: Operator → its parameters' defaults, of the program.
     """
     target = ask.outcomes.get(program.id, ask.target)
     if not isinstance(program, Instance) or target is None or not _tells(target):
@@ -38,20 +49,28 @@ def sisters(ask: Asker, workspace: Workspace, program: Program) -> tuple[str, ..
     found, taken = list[str](), 0
     near = (made for x in _named(workspace, program) if (made := _in_place(workspace, program, x)) is not None)
     every = iter(sorted(itertools.islice(near, TRIED), key=lambda x: _unlike(program, x[0])))
+    known = (defaults or {}).get(program.operator, {})
+
+    def fails(x: Instance, now: Outcome) -> bool:
+        return _alike(target, program, now, x) and not ask.excused(x)
 
     def asked(some: Sequence[Instance]) -> list[bool]:
         """Append those that fail so, and return which the library rejects."""
         shown = ask.look(some)
-        alike = [x for x, now in zip(some, shown, strict=True) if _alike(target, program, now, x)]
-        found.extend(
-            x.operator for x, fails in zip(alike, ask.passed(alike, [True] * len(alike)), strict=True) if fails
-        )
+        alike = [x for x, now in zip(some, shown, strict=True) if fails(x, now)]
+        alike = [x for x, sure in zip(alike, ask.passed(alike, [True] * len(alike)), strict=True) if sure]
+        for x in alike:
+            without = [y for says in told for y in deciding.lacking(x, [says], {x.operator: known}) if y != x]
+            others = [(y, now) for y, now in zip(without, ask.look(without), strict=True) if now.verdict != INVALID]
+            if not others or not all(isinstance(y, Instance) and fails(y, now) for y, now in others):
+                found.append(x.operator)
         return [x.verdict == INVALID for x in shown]
 
-    while taken < ASKED and (called := list(itertools.islice(every, ask.batch))):
-        rejected = asked([own for own, _ in called])
-        newer = [other for (own, other), no in zip(called, rejected, strict=True) if no and other.id != own.id]
-        taken += len(called) - sum(rejected) + len(newer) - sum(asked(newer))
+    with suppress(Spent):
+        while taken < ASKED and (called := list(itertools.islice(every, AT_A_TIME))):
+            rejected = asked([own for own, _ in called])
+            newer = [other for (own, other), no in zip(called, rejected, strict=True) if no and other.id != own.id]
+            taken += len(called) - sum(rejected) + len(newer) - sum(asked(newer))
     return tuple(dict.fromkeys(found))
 
 
@@ -71,6 +90,8 @@ def _form_of(shown: Outcome) -> tuple[object, ...]:
 
 def _alike(target: Outcome, program: Instance, shown: Outcome, sister: Instance) -> bool:
     if (target.verdict, target.stage, target.symptom) != (shown.verdict, shown.stage, shown.symptom):
+        return False
+    if target.details.get(AGREEING) and not shown.details.get(AGREEING):
         return False
     if target.verdict in (CRASH, REFUSED):
         return kinship.say_the_same((target, program.operator), (shown, sister.operator))
@@ -107,13 +128,15 @@ def _in_place(workspace: Workspace, program: Instance, name: str) -> tuple[Insta
     made = []
     for test in (x for x in read if isinstance(x, Instance)):
         own = {x.name: program.params[x.name] for x in test.inputs if x.name in program.params}  # a number, or a tensor
-        names = [x.name for x in test.inputs if x.value is not None and x.name not in own]
+        taking = [x for x in test.inputs if x.name not in own]
+        names = [x.name for x in taking if x.value is not None]
         if len(names) != len(given) or bool(test.outputs) != bool(program.outputs):
             continue
+        held = dict(zip(names, given, strict=True))
         other = msgspec.structs.replace(
             test,
             params={x: program.params.get(x, y) for x, y in test.params.items()} | own,
-            inputs=tuple(Operand(x, y) for x, y in zip(names, given, strict=True)),
+            inputs=tuple(Operand(x.name, held.get(x.name)) for x in taking),  # what is left out keeps its place
         )
         left = {x: y for x, y in test.context.items() if x not in WORLD}
         made.append((msgspec.structs.replace(other, context={**left, **world}), other))

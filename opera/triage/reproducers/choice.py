@@ -35,8 +35,6 @@ BORNE_OUT = 3
 
 BEYOND = re.compile(r"^((?:NaN or )?a number (?:beyond|that)) \w+")
 """How it is told that a number is none of a dtype."""
-UNSET = re.compile(r" (?:0|empty) or(?= left out$)")
-"""What counts as much as what is left out."""
 
 
 class Choice(NamedTuple):
@@ -200,7 +198,7 @@ def choose(
             shown = msgspec.structs.replace(
                 member, test=cut.stored, frontend=cut.frontend, variant=cut.variant, outcome=cut.outcome
             )
-            return Choice(_of_drawn(workspace, shown), member, cut, cut.incidental, whole=best)
+            return Choice(_of_drawn(workspace, shown), member, cut, (*cut.incidental, *cut.sisters), whole=best)
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
         own = best.program().program.operators
         others = [x for x in reduced if x.finished and not _holds_bodies(x)]
@@ -208,7 +206,8 @@ def choose(
         alike = [x for x in others if _needs(told) <= _needs(x) and _with_its_values(told, x)]
         called, every = (tuple(y for y in reduction.named([best, *x]) if y not in own) for x in (alike, others))
         unlike = tuple(x for x in every if x not in called)
-        called = tuple(dict.fromkeys((*best.incidental, *best.sisters, *called)))
+        family = (x for x in best.sisters if x not in unlike)
+        called = tuple(dict.fromkeys((*best.incidental, *family, *called)))
         return Choice(_of_drawn(workspace, shown), member, told, called, unlike=unlike)
     return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
 
@@ -286,12 +285,12 @@ def _with_its_values(told: Reduction, other: Reduction) -> bool:
 def _of_any(says: str) -> str:
     """Return what is told of numbers without the dtype that they are compared with: of another they are others; and of what is
     left out, with what counts as much."""
-    return UNSET.sub("", BEYOND.sub(r"\1", says))
+    return deciding.plainly(BEYOND.sub(r"\1", says))
 
 
 def _most_widely(says: str, near: Iterable[Sequence[str]]) -> str:
-    """Return how reductions tell what one of them tells: with what counts as left out, where one does."""
-    return next((x for of in near for x in of if _of_any(x) == _of_any(says) and UNSET.search(x)), says)
+    """Return how reductions tell what one of them tells, the most widely: with all that counts as left out."""
+    return max((says, *(x for of in near for x in of if _of_any(x) == _of_any(says) and x != _of_any(x))), key=len)
 
 
 def _with_values(says: str, found: Iterable[Reduction]) -> str:
