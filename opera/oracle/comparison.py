@@ -243,7 +243,8 @@ def _compare_value(expected: Value, actual: Value, rtol: float | None, atol: flo
             return _compare_tensor(expected, actual, rtol, atol)
         case Sequence(items=wants), Sequence(items=gots):
             return _compare_items(wants, gots, rtol, atol)
-    return _Result("dtype", f"{_kind(expected)} is expected, {_kind(actual)} was returned", None)
+    kinds: dict[str, Detail] = {"expected": _kind(expected), "actual": _kind(actual)}
+    return _Result("dtype", f"{kinds['expected']} is expected, {kinds['actual']} was returned", None, kinds)
 
 
 def _compare_items(

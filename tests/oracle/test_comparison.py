@@ -248,3 +248,11 @@ def test_what_outputs_conceal_is_what_others_show():
     nowhere = shown(f32(np.nan, 3), f32(3, 5), first=np.nan)
     assert oracle.conceals(both, nowhere) and not oracle.conceals(nowhere, nowhere)
     assert not oracle.conceals({}, both) and not oracle.conceals(both, {}), "a verdict of before says nothing of it"
+
+
+def test_what_kind_of_value_is_returned_for_which_is_told_in_details() -> None:
+    """TVM's SplitToSequence returns a tensor: the title said `? for ?`."""
+    wanted, found = Sequence("float32", (Tensor.of(np.ones(2, "f4")),)), Tensor.of(np.ones(2, "f4"))
+    shown = compare([wanted], [found], ["y"], None, None)
+    assert (shown.details["expected"], shown.details["actual"]) == ("a sequence", "a float32 tensor")
+    assert shown.symptom == "dtype" and shown.message.endswith("a sequence is expected, a float32 tensor was returned")

@@ -76,7 +76,7 @@ def _cast(ask: Asker, program: Program, shown: Outcome) -> Cast | None:
     where those of a crash or refusal have several, and the result one of them; of one that is odd, to that. Raises Spent.
     """
     if shown.verdict == INCONSISTENT and shown.symptom == "dtype":
-        return Cast(str(shown.details["actual"]), str(shown.details["expected"]))
+        return Cast(str(shown.details.get("actual", "")), str(shown.details.get("expected", "")))
     given = list(dict.fromkeys(x.dtype for x in smaller.leaves(program)))
     if shown.verdict not in (CRASH, REFUSED) or not given:
         return None

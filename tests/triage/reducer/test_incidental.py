@@ -109,6 +109,13 @@ def test_a_cast_to_what_should_be_returned_is_told_in_place_of_what_ends_in_one(
     assert told == (("torch.tile",), False)  # what else returns int64 may be right
 
 
+def test_a_verdict_that_names_no_dtypes_asks_for_no_cast() -> None:
+    """A sequence for which a tensor was returned is of another dtype, too: it ended the reduction of all that followed."""
+    wrong = changed(FORM, details={"output": "output_0"})
+    kept: list[Program] = [of("torch.tile")]
+    assert incidental(Answers(wrong, {"torch.tile": wrong}), kept).others == ()
+
+
 def test_a_cast_that_a_call_of_two_dtypes_implies_is_told_in_its_place() -> None:
     """OpenVINO knows no bfloat16 of Keras: not what multiplies fails, but the cast to it, which the message names."""
     fails = changed(
