@@ -88,6 +88,7 @@ def reduce_all(
     if not found:
         return []
     end = last - (KIN + BLAME) * total
+    mistakes: list[Exception] = []
     with Probe.of(workspace, workers=workers) as probe:
         while left and time.monotonic() < end:
             finding = left.pop(0)
@@ -101,6 +102,10 @@ def reduce_all(
                 if error.gone:
                     seen = Examined(finding, found[finding][0].environment, error.gone, str(error).encode())
                     examined.save(workspace, examined.GONE, seen)
+                continue
+            except Exception as error:  # a mistake of ours: the others are reduced all the same, and it is raised at the end
+                tell(f"{finding} is not reduced: opera itself failed with {type(error).__name__}")
+                mistakes.append(error)
                 continue
             stands = store(workspace, made)
             fresh.add(made.test)
@@ -141,6 +146,8 @@ def reduce_all(
         if shown := names & closing.done(workspace):  # of several that turned out to be one, one program is shown
             scripts.write_all(workspace, shown, anew=shown)
         closing.show(workspace, probe, names, last - time.monotonic())
+    if mistakes:
+        raise mistakes[0]
     return left
 
 

@@ -1,0 +1,39 @@
+"""A mistake of opera's own in one reduction costs the others nothing, and is not hidden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from faults.onnx_faults import Silent, relu
+
+from opera.programs.verdicts import Limits
+from opera.run import driver as stage
+from opera.store.workspace import Workspace
+from opera.triage.findings import findings
+from opera.triage.reducer import reducing
+from opera.triage.reducer.reduce import NotReduced
+
+
+def test_a_mistake_in_one_reduction_is_raised_once_the_others_are_done(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnx")
+    workspace.add_captured([relu(1, "LeakyRelu")])
+    options = stage.Options(
+        compilers=("faults.onnx_faults:routes",), workers=1, limits=Limits(20.0)
+    )  # two routes, two failures
+    stage.run(workspace, options, Silent())
+    [one, other] = sorted(x.id for x in findings(workspace))
+
+    def reduce(workspace: Workspace, probe: Any, verdicts: Any, seconds: float) -> Any:
+        if verdicts[0].finding == one:
+            raise KeyError("actual")
+        raise NotReduced("it passes now")
+
+    monkeypatch.setattr(reducing, "reduce", reduce)
+    told = list[str]()
+    with pytest.raises(KeyError, match="actual"):
+        reducing.reduce_all(workspace, [one, other], 20.0, 60.0, told.append, workers=1)
+    wanted = [f"{one} is not reduced: opera itself failed with KeyError", f"{other} is not reduced: it passes now"]
+    assert told[:2] == wanted
