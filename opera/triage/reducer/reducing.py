@@ -103,7 +103,7 @@ def reduce_all(
                     seen = Examined(finding, found[finding][0].environment, error.gone, str(error).encode())
                     examined.save(workspace, examined.GONE, seen)
                 continue
-            except Exception as error:  # a mistake of ours: the others are reduced all the same, and it is raised at the end
+            except Exception as error:  # a mistake of ours, raised once the others are reduced
                 tell(f"{finding} is not reduced: opera itself failed with {type(error).__name__}")
                 mistakes.append(error)
                 continue
