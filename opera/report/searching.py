@@ -26,6 +26,8 @@ NAME = re.compile(r".*[a-z][A-Z].*|.*\w[_.]\w.*|(?:u?int|b?float|complex)\d+")
 ASIDE = re.compile(r"\([^()]*\)|\S*/\S*|'[^']*\d[^']*'")
 """What of a message other programs have otherwise: what stands in brackets, paths, names with numbers."""
 FORMS = ("shape", "dtype")
+SILENT = (INCONSISTENT, UNSTABLE, ABORT, TIMEOUT)
+"""Verdicts without words of their own: what a process said last need not be of what ended it."""
 LEAST = 5
 """Letters of any other word that tells one message from others."""
 
@@ -63,12 +65,7 @@ def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
     names, and that its form is wrong, or the signal. In place of an operator that is incidental (`""`) stands what decides.
     """
     called = [x.rpartition(".")[2] for x in operator.split(JOINED) if x and x != "Constant"] or [operator]
-    silent = outcome.verdict in (
-        INCONSISTENT,
-        UNSTABLE,
-        ABORT,
-        TIMEOUT,
-    )  # what is said last need not be of what ends it
+    silent = outcome.verdict in SILENT
     lines = short(cause(outcome.message) or outcome.message).splitlines()[:1]
     own = rf"\w*(?:{'|'.join(map(re.escape, called))})\w*" if operator else r"(?!)"
     says = [] if silent else _telling(re.sub(own, " ", x) for x in lines)

@@ -53,8 +53,8 @@ class Reduction(msgspec.Struct, frozen=True):
         named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
         silent: Of a crash or a refusal, programs beside it that gave wrong outputs, as forms: opera.triage.reducer.hidden asks.
         incidental: Operators beside its own that fail so of the same input (opera.triage.reducer.incidental).
-        sisters: Other operators that fail so of the same inputs, and whose names are similar or which take as many
-            (opera.triage.reducer.sisters).
+        siblings: Other operators that fail so of the same inputs, and whose names are similar or which take as many
+            (opera.triage.reducer.siblings).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
     """
 
@@ -86,7 +86,7 @@ class Reduction(msgspec.Struct, frozen=True):
     held: tuple[tuple[str, str], ...] = ()
     silent: tuple[dict[str, Any], ...] = ()
     incidental: tuple[str, ...] = ()
-    sisters: tuple[str, ...] = ()
+    siblings: tuple[str, ...] = ()
     whatever: bool = False
     settings: tuple[str, ...] = ()
     named: tuple[tuple[str, str], ...] = ()

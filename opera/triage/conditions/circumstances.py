@@ -18,8 +18,6 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol, cast
 
-import numpy as np
-
 from opera.libraries.bounds import Bounds
 from opera.oracle import randomness
 from opera.programs.program import Instance, Program
@@ -66,8 +64,6 @@ COUNT = "count"
 """Symptom of a model with fewer outputs, or more: whatever these hold."""
 TURNS = 6
 """How often what is told is tried by as many programs of which several things differ."""
-
-
 ANEW, PASSING = 2, 24
 """How often a program that passes is given other numbers, where wrong ones are looked for; of those that a search has asked
 about so many are, at most."""
@@ -171,7 +167,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
             return set()
         own = _numbers_of(program)
         formed = (
-            x for x in passing if isinstance(x, Instance) and _form(x) != _form(program) and _numbers_of(x) <= own
+            x for x in passing if isinstance(x, Instance) and _formed(x) != _formed(program) and _numbers_of(x) <= own
         )
         others = [(x, anew(x, random.Random(f"{x.id} {n}"))) for x in formed for n in range(ANEW)]
         others = [(x, made) for x, made in others if made.id != x.id]
@@ -220,15 +216,15 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     )
 
 
-def _form(program: Program) -> list[tuple[str, tuple[int, ...]]]:
+def _formed(program: Program) -> list[tuple[str, tuple[int, ...]]]:
     """Return the dtypes and shapes of a program's tensors."""
     return [(x.dtype, x.shape) for x in smaller.leaves(program)]
 
 
-def _numbers_of(program: Program) -> set[float]:
+def _numbers_of(program: Program) -> set[complex]:
     """Return the numbers in the tensors of a program that have some."""
     held = (x for x in smaller.leaves(program) if isinstance(x, Tensor) and x.dtype != "string" and 0 not in x.shape)
-    return {float(np.real(y)) for x in held for y in np.ravel(simpler.numbers(x))[: simpler.MANY]}
+    return {y for x in held for y in simpler.numbers(x).ravel()[: simpler.MANY].tolist()}
 
 
 def _moot(ask: Asking, parameters: Sequence[str], defaults: Defaults, program: Program) -> bool | None:

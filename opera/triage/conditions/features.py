@@ -71,11 +71,8 @@ def features(
         yield Feature("an output beside the first", _asks_for_more)
     alone = [x for x in names if call is not None and _given_alone([x], (call, *failing), passing)]
     calls = [x for x in failing if isinstance(x, Instance)]
-    by_position = call is not None and not any(call.outputs)  # a node's attributes have no order
     yield from itertools.starmap(Feature, listing.zero(alone, calls))
-    yield from itertools.starmap(
-        Feature, listing.beside_later(call, alone, known, calls) if call and by_position else ()
-    )
+    yield from itertools.starmap(Feature, listing.beside_later(call, alone, known, calls) if call is not None else ())
     yield from itertools.starmap(
         Feature,
         listing.empty(call, alone, [x for x, y in known.items() if y == NO_DEFAULT]) if call is not None else (),

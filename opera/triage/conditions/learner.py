@@ -18,7 +18,18 @@ import numpy as np
 from opera.programs.program import Instance, Program, with_params
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.alike import same_values
-from opera.triage.conditions import deciding, dtypes, equal, operands, peculiar, refuting, scalars, varied, wider
+from opera.triage.conditions import (
+    deciding,
+    dtypes,
+    equal,
+    operands,
+    peculiar,
+    refuting,
+    scalars,
+    separating,
+    varied,
+    wider,
+)
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import NO_ELEMENTS, OVERFLOW, of_expected, of_outputs, of_overflow
 from opera.triage.conditions.features import as_left, features
@@ -36,8 +47,6 @@ Outputs: TypeAlias = Callable[[Program], "list[Value] | None"]
 """Returns the outputs that a library computes, None where it computes none. Raises Spent."""
 OUTPUTS, SAMPLE = 24, 4
 """Near programs of which outputs are asked for; failing ones that bear out what is told."""
-FEW_OF = 8
-"""Where nothing separates all programs that pass, that is told which one in so many of them has at most."""
 RIVALS, BASES, LACKING = 12, 6, 6
 """What else is compared with what is told, of programs near so many labelled ones that fail, and that pass; and failing ones
 of which what decides is taken away."""
@@ -151,22 +160,22 @@ class Learner:
             x for x in having if not _all_one(x, program)
         ]  # where another axis is longer: it is this one that matters
         fitting = [x for x in candidates if not is_longer(x.says) or not all(map(x.holds, elsewhere))]
-        rivals, whole = _separating(fitting, having), having
+        rivals, whole = separating.one(fitting, having), having
         if self.loud and not rivals:
-            rivals = _pairs(fitting, having)
+            rivals = separating.pairs(fitting, having)
         if not rivals:
             having = [x for x in having if not _short(x, program)]
             candidates = [x for x in candidates if not is_longer(x.says)]
-            rivals = _separating(candidates, having) or _pairs(candidates, having)
+            rivals = separating.one(candidates, having) or separating.pairs(candidates, having)
         if having and not rivals:
             having = [x for x in having if not self._short_output(x)]
             candidates += [x for x in self._of_outputs(failing, having) if all(map(x.holds, failing))]
-            rivals = _separating(candidates, having) or _pairs(candidates, having)
+            rivals = separating.one(candidates, having) or separating.pairs(candidates, having)
         if having and not rivals and (alone := self._alone((x for x in given if x in candidates), passing)):
             left = [x for x in having if all(of.holds(x) for of in alone)]
-            rivals = [[*x, *alone] for x in _separating(candidates, left) or _pairs(candidates, left)]
+            rivals = [[*x, *alone] for x in separating.one(candidates, left) or separating.pairs(candidates, left)]
             rivals = rivals or ([] if left else [alone])
-        rivals = rivals or _nearly(candidates, having)
+        rivals = rivals or separating.nearly(candidates, having)
         found = self._of_axis(told, rivals[0] if rivals else [], failing, passing)
         found = [*order, *self._of_operands(found, failing)]
         besides = _unless_promoted([*parameters, *found], besides, passing)
@@ -535,30 +544,6 @@ def renumbered(program: Program) -> Program:
         return simpler.numbered(numbers if leaf.dtype.startswith("u") else numbers * (-1) ** numbers, leaf.dtype)
 
     return smaller.mapped(program, change)
-
-
-def _separating(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
-    """Return the features that no passing program has, each, if there are such programs."""
-    return [[x] for x in candidates if passing and not any(map(x.holds, passing))]
-
-
-def _pairs(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
-    """Return each two features that no passing program has both of, if there are such programs."""
-    has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates]
-    pairs = itertools.combinations(range(len(candidates)), 2) if passing else ()
-    return [[candidates[x], candidates[y]] for x, y in pairs if not has[x] & has[y]]
-
-
-def _nearly(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
-    """Return the one feature, or else the two, that the fewest passing programs have, where these are few of many."""
-    most = len(passing) // FEW_OF
-    has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates] if most else []
-    for several in (1, 2):
-        sets = list(itertools.combinations(range(len(has)), several))
-        left = [len(set.intersection(*(has[n] for n in of))) for of in sets]
-        if left and min(left) <= most:
-            return [[candidates[n] for n in sets[left.index(min(left))]]]
-    return []
 
 
 def _unless_promoted(told: Sequence[Feature], besides: list[Feature], passing: Sequence[Program]) -> list[Feature]:

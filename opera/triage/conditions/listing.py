@@ -85,21 +85,22 @@ def zero(names: Sequence[str], failing: Sequence[Instance]) -> Iterator[Told]:
 
 
 def _is_zero(program: Program, name: str) -> bool:
-    return left_out(program, [name]) or program.instances()[0].params.get(name) == 0
+    own = program.instances()[0].params.get(name)
+    return left_out(program, [name]) or (type(own) in (int, float) and own == 0)
 
 
 def beside_later(
     program: Instance, names: Sequence[str], known: Mapping[str, Value], failing: Iterable[Instance]
 ) -> Iterator[Told]:
     """Yield parameters of these names that are left out, or empty, beside one that comes after them and is not its default:
-    something else must stand in their place then, where values are given by position. Those after it are named of which one
-    alone does so in a program that fails.
+    something else must stand in their place then, where values are given by position (attributes of a node are not). Those
+    after it are named of which one alone does so in a program that fails.
 
     Args:
         known: The parameters of the operator, in their order, and their defaults.
     """
     order, every = list(known), [program, *failing]
-    for name in names:
+    for name in names if not any(program.outputs) else ():
         later = [x for x in order[order.index(name) + 1 :] if known[x] != NO_DEFAULT] if name in known else []
         others = [[x for x in later if _is_other(of, x, known)] for of in every]
         alone = [x for x in later if [x] in others]

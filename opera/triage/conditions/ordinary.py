@@ -47,7 +47,7 @@ def captured(workspace: Workspace, program: Program) -> list[Instance]:
     if not isinstance(program, Instance):
         return []
     read = stored_instances.of_operator(workspace, program.library, program.operator, MOST, BYTES)
-    found = (_called_as(x, program) for x in map(parse, read) if isinstance(x, Instance))
+    found = (called_as(x, program) for x in map(parse, read) if isinstance(x, Instance))
     return [x for x in {x.id: x for x in found}.values() if comparable(x, program) and smaller.elements(x) <= LARGE]
 
 
@@ -66,7 +66,7 @@ def between(program: Program, tests: Iterable[Program]) -> Iterator[Instance]:
     if not isinstance(program, Instance):
         return
     for test in handful(program, [x for x in tests if isinstance(x, Instance)]):
-        made = _called_as(test, program)
+        made = called_as(test, program)
         yield made
         yield from _with_tensors(program, made)
         for name in differing(program, made):
@@ -118,7 +118,7 @@ def _dtypes(program: Instance) -> tuple[str, ...]:
     return tuple(x.dtype for x in smaller.leaves(program))
 
 
-def _called_as(test: Instance, program: Instance) -> Instance:
+def called_as(test: Instance, program: Instance) -> Instance:
     """Return a test in the world of a program: of its version of the operator, in its mode, with its outputs."""
     left = {x: y for x, y in test.context.items() if x not in WORLD}
     world = {x: y for x, y in program.context.items() if x in WORLD}

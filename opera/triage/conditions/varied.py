@@ -72,9 +72,7 @@ def of_parameter(program: Instance, name: str, known: Mapping[str, Value]) -> It
         others = [x for x in range(-max(rank, 1), max(rank, 1)) if x != own]  # 0-d tensors may be taken for 1-d ones
     elif simpler.is_type(name):
         others = dtypes.named(own)
-    elif (
-        isinstance(own, str) and own and (len(own) == 1 or not any(map(str.isalnum, own)))
-    ):  # what separates, no name of a way
+    elif isinstance(own, str) and separates(own):
         others = [x for x in SEPARATORS if x != own]
     elif isinstance(own, int | float):
         others = numbers(own, smaller.default(known, name))
@@ -86,6 +84,11 @@ def of_parameter(program: Instance, name: str, known: Mapping[str, Value]) -> It
     for value in others:
         if (put := smaller.with_param(program, name, value)) is not None:
             yield put
+
+
+def separates(text: str) -> bool:
+    """Whether a string is one that separates others, and no name of a way to do something."""
+    return len(text) == 1 or (text != "" and not any(map(str.isalnum, text)))
 
 
 def _along(whole: Instance, name: str, axes: Sequence[int], rank: int) -> Instance | None:

@@ -221,7 +221,7 @@ def _comparable(one: _One, other: _One) -> bool:
     pair = ((one, other), (other, one))
     if any(deciding.key(says) not in y.program.params for x, y in pair for says in x.of.deciding):
         return False
-    crashed, differ = one.of.outcome.verdict in (CRASH, REFUSED), bool(_differing(one.program, other.program))
+    crashed, differ = one.of.outcome.verdict in (CRASH, REFUSED), bool(differing(one.program, other.program))
     if crashed:
         both = [(x.of.outcome, x.operator) for x in (one, other)]
         return (differ or one.program.operator != other.program.operator) and say_the_same(*both)
@@ -265,7 +265,7 @@ def elsewhere(place: str, shown: Outcome) -> bool:
     return shown.stage == "load" and location.elsewhere(place, shown.conversion_function)
 
 
-def _differing(one: Instance, other: Instance) -> list[str]:
+def differing(one: Instance, other: Instance) -> list[str]:
     """Return the parameters that two calls have other values of."""
     names = sorted({*one.params, *other.params})
     return [x for x in names if x not in one.params or x not in other.params or one.params[x] != other.params[x]]
@@ -280,7 +280,7 @@ def exchanged(one: Instance, other: Instance) -> list[Instance] | None:
     made = []
     if one.operator != other.operator:
         made.append(msgspec.structs.replace(one, operator=other.operator, context=_newest(one, other)))
-    for name in _differing(one, other):
+    for name in differing(one, other):
         if any(isinstance(x.params.get(name), msgspec.Struct) for x in (one, other)):
             return None
         params = {key: value for key, value in one.params.items() if key != name}

@@ -75,8 +75,8 @@ def _cast(ask: Asker, program: Program, shown: Outcome) -> Cast | None:
     """Return from which dtype to which a result should have been cast, where it has another than expected; or an input is,
     where those of a crash or refusal have several, and the result one of them; of one that is odd, to that. Raises Spent.
     """
-    if shown.verdict == INCONSISTENT and shown.symptom == "dtype":
-        return Cast(str(shown.details.get("actual", "")), str(shown.details.get("expected", "")))
+    if shown.verdict == INCONSISTENT and shown.symptom == "dtype" and "expected" in shown.details:
+        return Cast(str(shown.details["actual"]), str(shown.details["expected"]))
     given = list(dict.fromkeys(x.dtype for x in smaller.leaves(program)))
     if shown.verdict not in (CRASH, REFUSED) or not given:
         return None

@@ -47,8 +47,8 @@ from opera.triage.reducer import inner, older, settings, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
+from opera.triage.reducer.siblings import siblings
 from opera.triage.reducer.single import form_alone
-from opera.triage.reducer.sisters import sisters
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.sentence import NO_CONSTANT
@@ -60,8 +60,8 @@ SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
 SEARCH = 0.75
 """Share of that for the search; the rest is for asking what decides, whatever the search left."""
-SISTERS = 0.2
-"""Share of that which asking for sisters may take in addition."""
+SIBLINGS = 0.2
+"""Share of that which asking for siblings may take in addition."""
 PATIENCE = 10.0
 """Seconds that a candidate may take: one that is much slower than a member is no smaller."""
 HANGS, SLOWER = 2.0, 10.0
@@ -186,10 +186,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         incidental=simple.others if set(simple.others).isdisjoint(found.operators) else (),
         whatever=simple.always,
     )  # fmt: skip
-    ask.budget = Budget(SISTERS * seconds)  # at last: what they show is nothing of this program
+    ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
-    family = sisters(ask, workspace, found, told, defaults)
-    return msgspec.structs.replace(reduction, sisters=family)
+    family = siblings(ask, workspace, found, told, defaults)
+    return msgspec.structs.replace(reduction, siblings=family)
 
 
 def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, Program]:

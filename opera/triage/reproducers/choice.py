@@ -198,7 +198,7 @@ def choose(
             shown = msgspec.structs.replace(
                 member, test=cut.stored, frontend=cut.frontend, variant=cut.variant, outcome=cut.outcome
             )
-            return Choice(_of_drawn(workspace, shown), member, cut, (*cut.incidental, *cut.sisters), whole=best)
+            return Choice(_of_drawn(workspace, shown), member, cut, cut.incidental, whole=best)
         shown = msgspec.structs.replace(member, test=best.stored, outcome=best.outcome)
         own = best.program().program.operators
         others = [x for x in reduced if x.finished and not _holds_bodies(x)]
@@ -206,7 +206,7 @@ def choose(
         alike = [x for x in others if _needs(told) <= _needs(x) and _with_its_values(told, x)]
         called, every = (tuple(y for y in reduction.named([best, *x]) if y not in own) for x in (alike, others))
         unlike = tuple(x for x in every if x not in called)
-        family = (x for x in best.sisters if x not in unlike)
+        family = (x for x in best.siblings if x not in unlike)
         called = tuple(dict.fromkeys((*best.incidental, *family, *called)))
         return Choice(_of_drawn(workspace, shown), member, told, called, unlike=unlike)
     return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)

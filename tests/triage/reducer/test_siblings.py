@@ -15,7 +15,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, Outcome
 from opera.run.probe import Question
 from opera.store.workspace import Workspace
 from opera.triage.reducer import asking
-from opera.triage.reducer.sisters import sisters
+from opera.triage.reducer.siblings import siblings
 
 
 def node(operator: str, count: int = 1, version: int = 22, **params: Any) -> Instance:
@@ -48,7 +48,7 @@ CORPUS = [
 ]  # fmt: skip
 
 
-def test_those_that_say_the_same_at_one_place_are_sisters_and_are_given_what_the_program_is(
+def test_those_that_say_the_same_at_one_place_are_siblings_and_are_given_what_the_program_is(
     workspace: Workspace,
 ) -> None:
     workspace.insert([Captured(x, Provenance("suites", "t", "")) for x in CORPUS])
@@ -64,7 +64,7 @@ def test_those_that_say_the_same_at_one_place_are_sisters_and_are_given_what_the
     }
     program = msgspec.structs.replace(node("Sinh", version=21), params={"alpha": 4.0})
     ask = Answers(crash("Sinh"), shown)
-    assert sisters(ask, workspace, program) == ("Elu", "Asinh", "Cosh")
+    assert siblings(ask, workspace, program) == ("Elu", "Asinh", "Cosh")
     assert {x.operator for x in ask.met} == {"Asinh", "Cosh", "Elu", "LeakyRelu", "Sin", "Sqrt", "Tanh"}
     [elu] = (x for x in ask.met if x.operator == "Elu")
     assert elu.params == {"alpha": 4.0} and elu.context == {"opset": {"": 21}} and elu.inputs[0].name == "Elu_0"
@@ -73,7 +73,7 @@ def test_those_that_say_the_same_at_one_place_are_sisters_and_are_given_what_the
 @pytest.mark.parametrize(
     ("drawn", "wanted"), [("constant", ("AlphaDropout",)), ("law", ())], ids=["drawn once", "of another law"]
 )
-def test_what_draws_nothing_has_sisters_that_draw_nothing(
+def test_what_draws_nothing_has_siblings_that_draw_nothing(
     workspace: Workspace, drawn: str, wanted: tuple[str, ...]
 ) -> None:
     workspace.insert(
@@ -82,15 +82,15 @@ def test_what_draws_nothing_has_sisters_that_draw_nothing(
     once = Outcome(INCONSISTENT, "infer", "value", details={"drawn": drawn})
     other = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "law"})
     ask = Answers(once, {"AlphaDropout": once, "DropoutOther": other})
-    assert sisters(ask, workspace, node("Dropout")) == wanted
+    assert siblings(ask, workspace, node("Dropout")) == wanted
 
 
-def test_a_number_of_the_program_stands_where_a_sister_takes_a_tensor(workspace: Workspace) -> None:
+def test_a_number_of_the_program_stands_where_a_sibling_takes_a_tensor(workspace: Workspace) -> None:
     given = [node("Add", 2), node("Abs")]
     workspace.insert([Captured(x, Provenance("suites", "t", "")) for x in given])
     program = msgspec.structs.replace(node("Mul"), params={"Add_1": 0.5})
     ask = Answers(crash("Mul"), {"Add": crash("Add")})
-    assert sisters(ask, workspace, program) == ("Add",)
+    assert siblings(ask, workspace, program) == ("Add",)
     [made] = {x.id: x for x in ask.met if x.operator == "Add"}.values()
     assert made.params == {"Add_1": 0.5} and [x.name for x in made.inputs] == ["Add_0"]
 
@@ -99,19 +99,19 @@ def test_wrong_numbers_and_several_calls_have_none(workspace: Workspace) -> None
     workspace.insert([Captured(node("Cosh"), Provenance("suites", "t", ""))])
     wrong = Outcome(INCONSISTENT, "infer", "value")
     ask = Answers(wrong, {"Cosh": wrong})
-    assert sisters(ask, workspace, node("Sinh")) == () and not ask.met
+    assert siblings(ask, workspace, node("Sinh")) == () and not ask.met
     ask.target = crash("Sinh")
-    assert sisters(ask, workspace, Graph("onnx", (), (), ())) == () and not ask.met
+    assert siblings(ask, workspace, Graph("onnx", (), (), ())) == () and not ask.met
 
 
-def test_who_is_asked_for_what_a_sister_computes_must_confirm_it(workspace: Workspace) -> None:
+def test_who_is_asked_for_what_a_sibling_computes_must_confirm_it(workspace: Workspace) -> None:
     workspace.insert([Captured(x, Provenance("suites", "t", "")) for x in (node("Cosh"), node("Asinh"))])
     ask = Answers(crash("Sinh"), {"Cosh": crash("Cosh"), "Asinh": crash("Asinh")})
     ask.passed = lambda programs, failed: [x.operators == ("Cosh",) for x in programs]  # type: ignore[method-assign]
-    assert sisters(ask, workspace, node("Sinh")) == ("Cosh",)
+    assert siblings(ask, workspace, node("Sinh")) == ("Cosh",)
 
 
-def test_a_sister_that_came_with_a_newer_version_is_asked_in_that(workspace: Workspace) -> None:
+def test_a_sibling_that_came_with_a_newer_version_is_asked_in_that(workspace: Workspace) -> None:
     workspace.insert(
         [Captured(x, Provenance("suites", "t", "")) for x in (node("Cosh", version=22), node("Asin", version=22))]
     )
@@ -122,10 +122,10 @@ def test_a_sister_that_came_with_a_newer_version_is_asked_in_that(workspace: Wor
 
     ask = Answers(crash("Acos"), {})
     ask.look = look  # type: ignore[method-assign]
-    assert sisters(ask, workspace, node("Acos", version=7)) == ("Asin", "Cosh")
+    assert siblings(ask, workspace, node("Acos", version=7)) == ("Asin", "Cosh")
 
 
-def test_a_wrong_form_that_one_converter_gives_several_operators_has_sisters(workspace: Workspace) -> None:
+def test_a_wrong_form_that_one_converter_gives_several_operators_has_siblings(workspace: Workspace) -> None:
     """`_binary_op` of TVM's importer makes integers of an integer tensor and a float, for `mul` as for `add`."""
     workspace.insert(
         [Captured(node(x), Provenance("suites", "t", "")) for x in ("Add", "AddOther", "Max", "AddNarrow")]
@@ -141,6 +141,6 @@ def test_a_wrong_form_that_one_converter_gives_several_operators_has_sisters(wor
         "AddNarrow": wrong("fx:_binary_op[add]", actual="int8"),
     }
     ask = Answers(wrong("fx:_binary_op[mul]"), shown)
-    assert sisters(ask, workspace, node("Mul")) == ("Add",)
+    assert siblings(ask, workspace, node("Mul")) == ("Add",)
     ask.target = wrong("fx:_convert_mul")
-    assert sisters(ask, workspace, node("Mul")) == ()
+    assert siblings(ask, workspace, node("Mul")) == ()

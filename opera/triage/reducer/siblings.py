@@ -18,7 +18,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, REFUSED, Outco
 from opera.store import instances
 from opera.store.workspace import Workspace
 from opera.triage.conditions import deciding
-from opera.triage.conditions.ordinary import BYTES, WORLD
+from opera.triage.conditions.ordinary import BYTES, called_as
 from opera.triage.distinct import kinship
 from opera.triage.reducer.asking import Asker
 from opera.triage.sentence import bare
@@ -26,10 +26,10 @@ from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
 
 MOST, ASKED, TRIED, AT_A_TIME = 6, 24, 120, 8
-"""Programs of a sister that are read; sisters that are asked about, of those that its library takes, and in all; at a time."""
+"""Programs of a sibling that are read; siblings that are asked about: of those that its library takes, in all, at a time."""
 
 
-def sisters(
+def siblings(
     ask: Asker, workspace: Workspace, program: Program, told: Sequence[str] = (), defaults: Defaults | None = None
 ) -> tuple[str, ...]:
     """Return other operators of a program's library that fail as it does of its inputs: in the same words but for names, at a
@@ -75,7 +75,7 @@ def sisters(
 
 
 def _tells(shown: Outcome) -> bool:
-    """Whether a failure is of a kind that has sisters: it says something, draws nothing, or is one of code that several
+    """Whether a failure is of a kind that has siblings: it says something, draws nothing, or is one of code that several
     operators share."""
     return shown.verdict in (CRASH, REFUSED) or shown.details.get("drawn") == CONSTANT or bool(_form_of(shown))
 
@@ -88,13 +88,13 @@ def _form_of(shown: Outcome) -> tuple[object, ...]:
     return (function, *(shown.details.get(x) for x in ("output", "expected", "actual")))
 
 
-def _alike(target: Outcome, program: Instance, shown: Outcome, sister: Instance) -> bool:
+def _alike(target: Outcome, program: Instance, shown: Outcome, sibling: Instance) -> bool:
     if (target.verdict, target.stage, target.symptom) != (shown.verdict, shown.stage, shown.symptom):
         return False
     if target.details.get(AGREEING) and not shown.details.get(AGREEING):
         return False
     if target.verdict in (CRASH, REFUSED):
-        return kinship.say_the_same((target, program.operator), (shown, sister.operator))
+        return kinship.say_the_same((target, program.operator), (shown, sibling.operator))
     return _form_of(target) == _form_of(shown) and target.details.get("drawn") == shown.details.get("drawn")
 
 
@@ -124,7 +124,6 @@ def _in_place(workspace: Workspace, program: Instance, name: str) -> tuple[Insta
     """
     read = map(parse, instances.of_operator(workspace, program.library, name, MOST, BYTES))
     given = [x.value for x in program.inputs if x.value is not None]
-    world = {x: y for x, y in program.context.items() if x in WORLD}
     made = []
     for test in (x for x in read if isinstance(x, Instance)):
         own = {x.name: program.params[x.name] for x in test.inputs if x.name in program.params}  # a number, or a tensor
@@ -138,12 +137,10 @@ def _in_place(workspace: Workspace, program: Instance, name: str) -> tuple[Insta
             params={x: program.params.get(x, y) for x, y in test.params.items()} | own,
             inputs=tuple(Operand(x.name, held.get(x.name)) for x in taking),  # what is left out keeps its place
         )
-        left = {x: y for x, y in test.context.items() if x not in WORLD}
-        made.append((msgspec.structs.replace(other, context={**left, **world}), other))
+        made.append((msgspec.structs.replace(called_as(other, program), outputs=test.outputs), other))
     return min(made, key=lambda x: _unlike(program, x[0]), default=None)
 
 
 def _unlike(program: Instance, other: Instance) -> int:
     """Return how many parameters two calls have otherwise."""
-    names = {*program.params, *other.params}
-    return sum(program.params.get(x) != other.params.get(x) for x in names)
+    return len(kinship.differing(program, other))

@@ -1,0 +1,36 @@
+"""What separates the programs that pass from those that fail: one thing that none of them has, two together, or nearly so."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from opera.programs.program import Program
+from opera.triage.conditions.stated import Feature
+
+FEW_OF = 8
+"""Where nothing separates all programs that pass, that is told which one in so many of them has at most."""
+
+
+def one(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return the features that no passing program has, each, if there are such programs."""
+    return [[x] for x in candidates if passing and not any(map(x.holds, passing))]
+
+
+def pairs(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return each two features that no passing program has both of, if there are such programs."""
+    has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates]
+    pairs = itertools.combinations(range(len(candidates)), 2) if passing else ()
+    return [[candidates[x], candidates[y]] for x, y in pairs if not has[x] & has[y]]
+
+
+def nearly(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return the one feature, or else the two, that the fewest passing programs have, where these are few of many."""
+    most = len(passing) // FEW_OF
+    has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates] if most else []
+    for several in (1, 2):
+        sets = list(itertools.combinations(range(len(has)), several))
+        left = [len(set.intersection(*(has[n] for n in of))) for of in sets]
+        if left and min(left) <= most:
+            return [[candidates[n] for n in sets[left.index(min(left))]]]
+    return []
