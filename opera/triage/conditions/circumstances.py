@@ -29,6 +29,7 @@ from opera.triage.conditions import (
     deciding,
     dtypes,
     edges,
+    elementwise,
     equal,
     listing,
     literals,
@@ -289,6 +290,7 @@ def borne_out(
         parameters = [deciding.named(x) for x in decided.parameters]
         known += axes.apart(program, asked, defaults)
         known += asked(literals.beside(program))
+        known += asked(elementwise.beside(program, own)) if not loud and not form else []
         known += asked(varied.told(program, own, parameters, inputs, bare=decided == Decided()))
         known += asked(made.restated())
     known = labelled(noted, program, defaults, known, ordinary)
@@ -435,7 +437,8 @@ def _told_of_one(says: str, found: Iterable[str]) -> bool:
         peculiar.NEGATIVE_INPUT: f"{peculiar.NEGATIVE} in ",
         f"{peculiar.BEYOND_INT32} in an input": "INT64_",
     }
-    return says in named and any(named[says] in x and x != says for x in found)
+    more = [elementwise.implied(x) for x in found]
+    return says in named and (any(named[says] in x and x != says for x in found) or any(x and x in says for x in more))
 
 
 def _unlike(one: Program, other: Program) -> int:

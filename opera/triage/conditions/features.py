@@ -16,7 +16,18 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, equal, kinds, listing, literals, peculiar, ranks, scalars, sizes
+from opera.triage.conditions import (
+    deciding,
+    elementwise,
+    equal,
+    kinds,
+    listing,
+    literals,
+    peculiar,
+    ranks,
+    scalars,
+    sizes,
+)
 from opera.triage.conditions.arguments import is_flag, unstated
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.lengths import (
@@ -88,6 +99,7 @@ def features(
     yield from _specials(program, made)
     yield from _out_of_range(call, known) if call is not None else ()
     yield from kinds.strings(program)
+    yield from elementwise.features(call, known) if call is not None else ()
     yield from equal.features(call, known) if call is not None else ()
     yield from broadcast(program)
     yield from sized(program)

@@ -126,6 +126,7 @@ class Learner:
         self._lack: dict[str, tuple[str, str]] = {}
         self._doubted: set[str] = set()
         self._fractions: list[str] = []
+        self._overflow: bool | None = None
 
     def told(self, known: Sequence[Labelled]) -> Told:
         """Return what is told of labelled programs."""
@@ -154,7 +155,8 @@ class Learner:
         own = self._own(failing, passing) if having else ()
         given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
         given += as_left(program, self.defaults, passing) if having else ()
-        every = itertools.chain(self._bare(failing, having, passing), self.edges, own, given)
+        over = self._overflows(failing, having) if having else []
+        every = itertools.chain(self._bare(failing, having, passing), over, self.edges, own, given)
         candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x, passing)]
         elsewhere = [
             x for x in having if not _all_one(x, program)
@@ -175,7 +177,7 @@ class Learner:
             left = [x for x in having if all(of.holds(x) for of in alone)]
             rivals = [[*x, *alone] for x in separating.one(candidates, left) or separating.pairs(candidates, left)]
             rivals = rivals or ([] if left else [alone])
-        rivals = rivals or separating.nearly(candidates, having)
+        rivals = rivals or separating.triples(candidates, having) or separating.nearly(candidates, having)
         found = self._of_axis(told, rivals[0] if rivals else [], failing, passing)
         found = [*order, *self._of_operands(found, failing)]
         besides = _unless_promoted([*parameters, *found], besides, passing)
@@ -380,6 +382,12 @@ class Learner:
 
         told = (of_overflow(self.program, outputs), of_expected(self.program, numbers), of_outputs(self.program, shape))
         return [*itertools.chain(*told)]
+
+    def _overflows(self, failing: Sequence[Program], passing: Sequence[Program]) -> list[Feature]:
+        """Return that integers overflow, where those of the program do: that says more than their signs."""
+        if self._overflow is None:
+            self._overflow = bool(of_overflow(self.program, lambda x: self._returned(x) or None))
+        return [x for x in self._of_outputs(failing, passing) if x.says == OVERFLOW] if self._overflow else []
 
     def _bare(
         self, failing: Sequence[Program], left: Sequence[Program], passing: Sequence[Program]

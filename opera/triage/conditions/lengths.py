@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -13,6 +13,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Value
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import Feature, Lengths, data, shape_of, value_of
+from opera.triage.sentence import listed
 from opera.triage.shrink import smaller
 
 BROADCAST = " broadcast to a larger shape"
@@ -169,16 +170,16 @@ def compared(program: Program) -> Iterator[Feature]:
 
 def broadcast(program: Program) -> Iterator[Feature]:
     """Yield which tensors are broadcast to the shape of all together, after the rules of NumPy: an importer may broadcast all
-    others to that of one."""
-    for name in [x.name for x in program.inputs if tensor(program, x.name) is not None]:
-        holds = partial(_is_broadcast, name=name)
-        if holds(program):
-            yield Feature(f"{name}{BROADCAST}", holds)
+    others to that of one. Where several are, each alone and all of them."""
+    found = [x.name for x in program.inputs if _is_broadcast(program, [x.name])]
+    for names in [*([x] for x in found), *([found] if len(found) > 1 else [])]:
+        yield Feature(f"{listed(names)}{BROADCAST}", partial(_is_broadcast, names=names))
 
 
-def _is_broadcast(program: Program, name: str) -> bool:
-    own, whole = shape_of(program, name), broadcast_shape(program)
-    return own is not None and whole is not None and whole != own
+def _is_broadcast(program: Program, names: Sequence[str]) -> bool:
+    whole = broadcast_shape(program)
+    shapes = [shape_of(program, x) for x in names]
+    return whole is not None and all(x is not None and x != whole for x in shapes)
 
 
 def broadcast_shape(program: Program) -> Lengths | None:

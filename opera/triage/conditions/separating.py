@@ -1,4 +1,5 @@
-"""What separates the programs that pass from those that fail: one thing that none of them has, two together, or nearly so."""
+"""What separates the programs that pass from those that fail: one thing that none of them has, two or three together, or nearly
+so."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from opera.triage.conditions.stated import Feature
 
 FEW_OF = 8
 """Where nothing separates all programs that pass, that is told which one in so many of them has at most."""
+TWICE = 2
+"""Programs that pass for want of one of three things alone: more say no more."""
 
 
 def one(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
@@ -22,6 +25,20 @@ def pairs(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[lis
     has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates]
     pairs = itertools.combinations(range(len(candidates)), 2) if passing else ()
     return [[candidates[x], candidates[y]] for x, y in pairs if not has[x] & has[y]]
+
+
+def triples(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
+    """Return each three features that no passing program has all of, if there are such programs: first those of which each is
+    lacked alone by most."""
+    has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates]
+    made = list[tuple[int, list[Feature]]]()
+    for one, two in itertools.combinations(range(len(has)), 2) if passing else ():
+        both = has[one] & has[two]
+        for three in range(two + 1, len(has)):
+            if not both & has[three]:
+                lacking = both, (has[one] & has[three]) - has[two], (has[two] & has[three]) - has[one]
+                made.append((min(TWICE, *map(len, lacking)), [candidates[x] for x in (one, two, three)]))
+    return [x for _, x in sorted(made, key=lambda x: -x[0])]
 
 
 def nearly(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
