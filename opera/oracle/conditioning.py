@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -27,6 +28,11 @@ chance, but an element that is tame is not excused by a wild one."""
 ULPS = {"float16": 1, "bfloat16": 1, "float32": 4, "float64": 4}
 """dtype → units in the last place that inputs are perturbed by. A backward-stable implementation is exact for inputs
 that are this close; 8-bit floats are left alone, for their steps are far larger than any rounding."""
+
+WHOLE = re.compile(r"u?int(8|16|32)")
+"""Dtypes of integers all of which float64 holds."""
+HALF = 0.5 + 2.0**-20
+"""How far the nearest integer is from a number at most, that float64 has a little off."""
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Number: TypeAlias = str | float | int | bool | None
@@ -56,7 +62,41 @@ def ill_conditioned(
             numbers = _ill_conditioned(ask, manifest, inputs, expected, actual, base, decided)
             if numbers is not None:
                 return numbers if numbers["explains"] else {}
+        if symptom == "value":
+            return nearest(ask, inputs, expected, actual)
     return {}
+
+
+def nearest(ask: Ask, inputs: list[Value], expected: list[Value], actual: list[Value]) -> dict[str, Number]:
+    """Return the numbers that show that integers are one off because what a reference computes in float64 was rounded to the
+    nearest of them, in one of two ways where it lies in the middle; empty where they do not.
+
+    How a mean or an interpolation of integers is rounded few document, and libraries compute it in fixed-point arithmetic
+    (uint8 `interpolate` of PyTorch), which is not the nearest either. What is cut off is a unit off, and not excused.
+    """
+    pairs = list(tensors(expected, actual))
+    kinds = {want.dtype for want, _ in pairs}
+    if len(pairs) != len(expected) or not all(WHOLE.fullmatch(x) for x in kinds):
+        return {}
+    if max((float(distance_of(want, got)[0].max(initial=0.0)) for want, got in pairs), default=0.0) != 1.0:
+        return {}
+    exact = [
+        Tensor.of(x.array().astype("float64")) if isinstance(x, Tensor) and x.dtype in kinds else x for x in inputs
+    ]
+    for base in ask(exact) if exact != inputs else ():
+        found = list(zip(pairs, base.outputs or (), strict=False))
+        if len(found) == len(pairs) and all(_is_nearest(pair, made) for pair, made in found):
+            return {"rounded_to_the_nearest_of": base.name, "computed_in": "float64"}
+    return {}
+
+
+def _is_nearest(pair: tuple[Tensor, Tensor], exact: Value) -> bool:
+    """Whether integers that differ are the nearest to what was computed in float64."""
+    want, got = pair
+    if not isinstance(exact, Tensor) or exact.dtype != "float64" or exact.shape != got.shape:
+        return False
+    off = np.abs(wide(got) - exact.numbers())[distance_of(want, got)[0] > 0]
+    return bool((off <= HALF).all())
 
 
 def left_out(manifest: Manifest, expected: list[Value], actual: list[Value], lacking: list[Value]) -> bool:

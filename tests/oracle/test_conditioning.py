@@ -137,3 +137,50 @@ def test_movement_elsewhere_explains_nothing(tmp_path):
         result = outcome(manifest, tmp_path, values)
         found = screens.screen(Moving(), "openvino", manifest, tmp_path, instance, values, result)
         assert found.reason == reason
+
+
+class Mean:
+    """A library whose one operator is the mean of two, which it rounds upwards of integers."""
+
+    def undefined(self, instance, expected):
+        return None
+
+    def opinions(self, manifest, directory, inputs, besides):
+        made = inputs[0].array().astype("float64").mean(-1)
+        whole = np.floor(made + 0.5).astype(inputs[0].array().dtype) if inputs[0].dtype != "float64" else made
+        return [Opinion("eager", False, [Tensor.of(whole)])]
+
+
+@pytest.mark.parametrize(
+    ("actual", "reason"),
+    [
+        ([1, 4, 0], screens.ILL_CONDITIONED),  # 1.5 and 4.5 are as near to what is below them
+        ([2, 4, 0], screens.ILL_CONDITIONED),
+        ([2, 4, 1], ""),  # 0 is exact
+        ([2, 3, 0], ""),  # two off
+        ([1, 4, 1], ""),
+    ],
+)
+def test_integers_that_are_the_nearest_to_what_is_computed_in_float64_are_rounded(tmp_path, actual, reason):
+    given = np.array([[1, 2], [4, 5], [0, 0]], "int32")
+    manifest, instance = made(tmp_path, "ReduceSum", {"data": given})
+    (tmp_path / "expected.msgpack").write_bytes(migrated.pack([Tensor.of(np.int32([2, 5, 0]))]))
+    seen = Outcome(INCONSISTENT, "infer", "value", details={})
+    found = screens.screen(Mean(), "any", manifest, tmp_path, instance, [Tensor.of(np.int32(actual))], seen)
+    assert found.reason == reason
+
+
+@pytest.mark.parametrize(("actual", "reason"), [([2], ""), ([3], screens.ILL_CONDITIONED)])
+def test_what_is_cut_off_is_not_the_nearest(tmp_path, actual, reason):
+    """Of 2.67 both 2 and 3 are less than one away: who returns 2 for the 3 that is expected cut it off."""
+
+    class Third(Mean):
+        def opinions(self, manifest, directory, inputs, besides):
+            return [Opinion("eager", False, [Tensor.of(inputs[0].array().astype("float64") / 3)])]
+
+    manifest, instance = made(tmp_path, "ReduceSum", {"data": np.int32([8])})
+    expected = 3 if actual == [2] else 2  # a library that cuts it off itself
+    (tmp_path / "expected.msgpack").write_bytes(migrated.pack([Tensor.of(np.int32([expected]))]))
+    seen = Outcome(INCONSISTENT, "infer", "value", details={})
+    found = screens.screen(Third(), "any", manifest, tmp_path, instance, [Tensor.of(np.int32(actual))], seen)
+    assert found.reason == reason
