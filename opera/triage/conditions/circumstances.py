@@ -290,6 +290,9 @@ def borne_out(
         parameters = [deciding.named(x) for x in decided.parameters]
         known += axes.apart(program, asked, defaults)
         known += asked(literals.beside(program))
+        zeros = [*scalars.at_zero(program, own)] if isinstance(program, Instance) else []
+        made.alike = {x.id for x in zeros}
+        known += asked(zeros)
         known += asked(elementwise.beside(program, own)) if not loud and not form else []
         known += asked(varied.told(program, own, parameters, inputs, bare=decided == Decided()))
         known += asked(made.restated())

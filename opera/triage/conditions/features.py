@@ -118,6 +118,7 @@ def features(
         told = (listing.unequal(call), listing.no_powers(call, next(iter(data(program)), "")))
         yield from itertools.starmap(Feature, itertools.chain(*told))
         yield from scalars.features(call, known)
+        yield from scalars.of_zero(call, known, [x for x in failing if isinstance(x, Instance)])
         yield from sizes.border((call, *failing), passing)
     zero = Feature("0 in an input", partial(_holds_special, where=peculiar.TOLD["0"]))
     yield from [zero] if zero.holds(program) else []  # which most programs hold

@@ -100,6 +100,7 @@ class Learner:
         plain: Ordinary programs, and whether they fail alike; None: in other words.
         passes: As `borne_out` has it.
         wrong: Programs that have a wrong number where the program's dtype or shape is wrong.
+        alike: Ids of programs that have something of the same kind in the place of what decides: they fail of the same.
         edges: From which number on the program fails, where that is known (opera.triage.conditions.edges).
         outputs, moot, loud, channels: As `borne_out` has them.
     """
@@ -119,6 +120,7 @@ class Learner:
         self.plain: list[tuple[Program, bool | None]] = []
         self.edges: list[Feature] = []
         self.wrong: list[Program] = []
+        self.alike: set[str] = set()
         self.passes: Callable[[Program], bool] = lambda _: True
         self._outputs: dict[str, list[Value] | None] = {}
         self._asks = 0
@@ -491,7 +493,10 @@ class Learner:
         odd = {x for says, *both in asked if fails[both[1]] and says in others for x in both}
         names = set(filter(None, map(deciding.named, others)))
         return [
-            x for x in known if x.program.id not in odd and not (names and x.fails and self._lacks(x.program, names))
+            x
+            for x in known
+            if x.program.id in self.alike
+            or not (x.program.id in odd or (names and x.fails and self._lacks(x.program, names)))
         ]
 
     def _lacks(self, program: Program, names: set[str]) -> bool:

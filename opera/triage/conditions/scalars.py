@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -92,6 +92,32 @@ def features(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]
     for name in held:
         made = Feature(f"{name}{deciding.NO_WHOLE}", partial(_is_fraction, name=name, known=known))
         yield from [made] if made.holds(program) else []
+
+
+def at_zero(program: Instance, known: Mapping[str, Value]) -> Iterator[Instance]:
+    """Yield, of a call with a parameter of 0 that has another default, calls with another such parameter of 0 in its place: who
+    takes 0 for left out does so of all of them."""
+    for name in (x for x in _fractions(known) if program.params.get(x) == 0):
+        own = smaller.with_param(program, name, known[name])
+        for other in (x for x in _fractions(known) if x != name and own is not None):
+            made = smaller.with_param(own, other, 0.0) or smaller.given(own, other, 0.0)  # type: ignore[arg-type]
+            yield from [made] if made is not None else []
+
+
+def of_zero(program: Instance, known: Mapping[str, Value], failing: Sequence[Instance]) -> Iterator[Feature]:
+    """Yield that one of several parameters with another default is 0: of those that are in programs that fail."""
+    names = [x for x in _fractions(known) if any(y.params.get(x) == 0 for y in (program, *failing))]
+    if len(names) > 1:
+        held = partial(_is_zero, names=names)
+        yield from [Feature(f"0 for {' or '.join(names)}", held)] if held(program) else []
+
+
+def _fractions(known: Mapping[str, Value]) -> list[str]:
+    return [name for name, value in known.items() if type(value) is float and value != 0]
+
+
+def _is_zero(program: Program, names: Sequence[str]) -> bool:
+    return isinstance(program, Instance) and any(program.params.get(x) == 0 for x in names)
 
 
 def is_fraction(value: Value) -> bool:

@@ -18,6 +18,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, REFUSED, Outco
 from opera.store import instances
 from opera.store.workspace import Workspace
 from opera.triage.conditions import deciding
+from opera.triage.conditions.circumstances import COUNT
 from opera.triage.conditions.ordinary import BYTES, called_as
 from opera.triage.distinct import kinship
 from opera.triage.reducer.asking import Asker
@@ -33,7 +34,7 @@ def siblings(
     ask: Asker, workspace: Workspace, program: Program, told: Sequence[str] = (), defaults: Defaults | None = None
 ) -> tuple[str, ...]:
     """Return other operators of a program's library that fail as it does of its inputs: in the same words but for names, at a
-    place that all come by; by drawing nothing at random either; in the same form that one converter of several gives them. As
+    place that all come by; by drawing nothing at random either; with as few outputs; in the same form that one converter of several gives them. As
     many as are found in the time that there is.
 
     Of those of the most similar names they are asked about first whose parameters are the program's. A parameter has the value
@@ -75,13 +76,16 @@ def siblings(
 
 
 def _tells(shown: Outcome) -> bool:
-    """Whether a failure is of a kind that has siblings: it says something, draws nothing, or is one of code that several
-    operators share."""
+    """Whether a failure is of a kind that has siblings: it says something, draws nothing, lacks outputs, or is one of code that
+    several operators share."""
     return shown.verdict in (CRASH, REFUSED) or shown.details.get("drawn") == CONSTANT or bool(_form_of(shown))
 
 
 def _form_of(shown: Outcome) -> tuple[object, ...]:
-    """Return what is wrong with the form of an output, and which code that several operators share made it; else nothing."""
+    """Return what is wrong with the form of an output, and which code that several operators share made it, or how many outputs
+    there are; else nothing."""
+    if shown.symptom == COUNT and shown.verdict == INCONSISTENT:
+        return COUNT, shown.details.get("expected"), shown.details.get("actual")
     function = location.shared(shown.conversion_function)
     if shown.symptom not in randomness.FORMS or shown.verdict != INCONSISTENT or function == shown.conversion_function:
         return ()

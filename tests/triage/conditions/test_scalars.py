@@ -131,3 +131,21 @@ def test_a_number_that_decides_by_itself_is_not_told_by_another_that_happens_to_
 
     found = borne_out(label, program, defaults, Decided(("beta=0.0",)), loud=True)
     assert (found.decided.parameters, found.circumstances, found.exact) == (("beta <= 0",), (), True)
+
+
+def test_who_takes_0_for_left_out_does_so_of_each_parameter() -> None:
+    """`HardSigmoid` on OpenVINO computes with its defaults where alpha or beta is 0; what else is 0 has no other default."""
+    known: dict[str, Any] = {"alpha": 0.2, "beta": 0.5, "gamma": 0.0, "axis": 1}
+    program = Instance("onnx", "Any", {"beta": 0.0}, (Operand("X", Tensor.of(np.float32([1, 2]))),), ("y",), {})
+    assert [x.params for x in scalars.at_zero(program, known)] == [{"beta": 0.5, "alpha": 0.0}]
+
+    def told(zero: Sequence[str]) -> tuple[str, ...]:
+        def label(programs: Sequence[Program]) -> list[bool | None]:
+            return [any(x.params.get(y) == 0 for y in zero) if isinstance(x, Instance) else None for x in programs]
+
+        found = borne_out(label, program, {"Any": known}, Decided(("beta=0.0",)))
+        assert found.exact
+        return (*found.decided.parameters, *found.circumstances)
+
+    assert told(["alpha", "beta"]) == ("0 for alpha or beta",)
+    assert told(["beta"]) == ("beta=0.0",)
