@@ -34,8 +34,8 @@ def siblings(
     ask: Asker, workspace: Workspace, program: Program, told: Sequence[str] = (), defaults: Defaults | None = None
 ) -> tuple[str, ...]:
     """Return other operators of a program's library that fail as it does of its inputs: in the same words but for names, at a
-    place that all come by; by drawing nothing at random either; with as few outputs; in the same form that one converter of several gives them. As
-    many as are found in the time that there is.
+    place that all come by; by drawing nothing at random either; with as few outputs; in the same form that one converter of
+    several gives them. As many as are found in the time that there is.
 
     Of those of the most similar names they are asked about first whose parameters are the program's. A parameter has the value
     that it has in the program, if any, else that of a test.
