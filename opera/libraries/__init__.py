@@ -209,6 +209,13 @@ class Reading(Library, Protocol):
         """
 
 
+class Mending(Library, Protocol):
+    """What a library has beside that if its reference gets operators wrong, which opera computes in its place."""
+
+    def mended(self) -> Collection[str]:
+        """Return the names of these operators. ImportError where the library is not installed."""
+
+
 class Embedding(Library, Protocol):
     """What a library has beside that if a model may hold, or make, what it is given else."""
 

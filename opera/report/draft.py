@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import platform
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, cast
 
 import msgspec
 
@@ -182,7 +183,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         members=len(finding.members),
         named=tuple(_named(names)) if len(names) > 1 else (),
         claimed=str(outcome.details.get("claimed", "")),
-        reference=_reference(workspace, shown, kind),
+        reference=_reference(workspace, shown, program),
         since=getattr(told, "since", ""),
     )
 
@@ -337,19 +338,29 @@ def _says(outcome: Outcome, sentence: str) -> str:
     return "" if text in sentence else text
 
 
-def _reference(workspace: Workspace, shown: Choice, library: str) -> str:
-    """Say whose the expected outputs are."""
+def _reference(workspace: Workspace, shown: Choice, program: Program) -> str:
+    """Say whose the expected outputs are, and which operators opera computes itself, for the reference gets them wrong."""
     directory = migrated.folder(workspace.tests_folder, shown.verdict.test)
     if not (directory / "manifest.json").is_file():
         return ""
     by = migrated.read_manifest(directory).reference
-    name = trackers.TITLES.get(library, library)
+    name = trackers.TITLES.get(program.library, program.library)
     whose = {
         "test": "stated by that test",
         "eager": f"those of {name} itself, run eagerly",
         "evaluator": f"those of {name}'s reference evaluator",
     }
-    return f"the expected outputs are {whose.get(by, f'by the {by}')}"
+    own = [x for x in dict.fromkeys(program.operators) if by == "evaluator" and x in _mended(program.library)]
+    but = f", in which opera computes {listed(own)} itself, as documented" if own else ""
+    return f"the expected outputs are {whose.get(by, f'by the {by}')}{but}"
+
+
+def _mended(library: str) -> Collection[str]:
+    """Return the operators that opera computes in the place of a library's reference; none where it is not here to ask."""
+    made = libraries.get(library)
+    with suppress(ImportError):
+        return cast(libraries.Mending, made).mended() if hasattr(made, "mended") else ()
+    return ()
 
 
 def _file(seen: Sequence[Provenance]) -> str:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from commands import opera
-from drafted import ABOUT, FINDING, WRONG, drafted
+from drafted import ABOUT, FINDING, WRONG, drafted, wrong_sum
 from filled import floats
 
 from opera import compilers, resources
@@ -501,4 +501,18 @@ def test_what_libraries_log_of_other_things_is_not_what_a_script_shows():
     assert (
         running.excerpt("\n".join([*logged, "infer: InternalError: std::bad_alloc"]))
         == "infer: InternalError: std::bad_alloc"
+    )
+
+
+def test_what_opera_computes_in_the_place_of_the_evaluator_is_told(workspace):
+    """Who runs ONNX's own reference evaluator for RoiAlign gets what the compiler returns, not what is expected."""
+    rois = Operand("rois", Tensor.of(np.float32([[0, 0, 1, 1]])))
+    fed = (Operand("X", Tensor.of(np.ones((1, 1, 2, 2), np.float32))), rois, Operand("b", Tensor.of(np.int64([0]))))
+    program = Instance("onnx", "RoiAlign", {"mode": "max"}, fed, ("Y",), {"opset": {"": 16}})
+    seen = msgspec.structs.replace(wrong_sum().provenance, test="test_roi")
+    wrong = Outcome(INCONSISTENT, "infer", "value", "output 'Y': 1 of 1 elements", details=WRONG | {"output": "Y"})
+    drafted(workspace, wrong, captured=Captured(program, seen))
+    found = stage.draft(workspace, "F0123")
+    assert found.reference == (
+        "the expected outputs are those of ONNX's reference evaluator, in which opera computes RoiAlign itself, as documented"
     )
