@@ -69,6 +69,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         limit: The sentence by which the compiler documents that it does not do this, or nothing.
         invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
         refused: By which other routes the compiler says that it does not support what crashes by this one, or nothing.
+        parts: Operators of the exported file that are wrong by themselves, where its call is made of several.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
 
@@ -94,6 +95,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     invalid: bool = False
     refused: str = ""
     behind: str = ""
+    parts: Sequence[str] = ()
 
 
 def doubts(of: Standing) -> Iterator[str]:
@@ -118,6 +120,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"the same answer is given by {of.alike}: check by the documentation that not the expected one is wrong"
     if of.written:
         yield "its exporter wrote wrongly what it is given: what the exporter's own frontend shows is to be filed"
+    if of.parts:
+        yield f"its exported file holds {listed(of.parts)}, wrong by itself: what that shows is to be filed"
     if of.off:
         yield f"it is off by {of.off}: it may be closed as rounding"
     if of.odd:

@@ -280,6 +280,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     unexplained=None if chosen.firm or blame.body(laid) else chosen.unexplained,
                     contradicted="" if chosen.firm or blame.body(laid) else chosen.contradicted,
                     behind="" if of is None else of.behind,
+                    parts=() if of is None else of.parts,
                     dying=lawful.dying(chosen, laid),
                     alike=_alike(chosen, laid),
                     off=_off(chosen.verdict.outcome),

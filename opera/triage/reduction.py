@@ -55,6 +55,8 @@ class Reduction(msgspec.Struct, frozen=True):
         incidental: Operators beside its own that fail so of the same input (opera.triage.reducer.incidental).
         siblings: Other operators that fail so of the same inputs, and whose names are similar or which take as many
             (opera.triage.reducer.siblings).
+        parts: Operators of the exported file that are wrong by themselves, where the call is made of several: `MIRROR_PAD
+            (keras.ops.pad)` (opera.triage.reducer.parts).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
     """
 
@@ -87,6 +89,7 @@ class Reduction(msgspec.Struct, frozen=True):
     silent: tuple[dict[str, Any], ...] = ()
     incidental: tuple[str, ...] = ()
     siblings: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     whatever: bool = False
     settings: tuple[str, ...] = ()
     named: tuple[tuple[str, str], ...] = ()

@@ -47,6 +47,7 @@ from opera.triage.reducer import inner, older, settings, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
+from opera.triage.reducer.parts import parts
 from opera.triage.reducer.siblings import siblings
 from opera.triage.reducer.single import form_alone
 from opera.triage.reduction import Reduction
@@ -189,7 +190,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
     family = siblings(ask, workspace, found, told, defaults)
-    return msgspec.structs.replace(reduction, siblings=family)
+    return msgspec.structs.replace(reduction, siblings=family, parts=parts(ask, found, reduction.outcome))
 
 
 def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, Program]:

@@ -1,0 +1,46 @@
+"""Which operators of the exported file, into which a call that is made of several is turned, are wrong by themselves.
+
+`sobel_edges` of Keras is MIRROR_PAD and DEPTHWISE_CONV_2D in TensorFlow Lite: where MNN computes one of them wrongly, whoever
+reads of `sobel_edges` begins at the wrong place. The plainest calls that become each are asked (`[[plainest]]` of a library).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Protocol, cast
+
+from opera import libraries
+from opera.libraries import Lowering
+from opera.oracle import location
+from opera.programs.program import Program
+from opera.programs.verdicts import INCONSISTENT, Outcome
+from opera.triage.conditions.deciding import Look
+from opera.triage.shrink.minimise import Spent
+
+
+class Asking(Look, Protocol):
+    """Tells what programs show, and of which operators they are once they came to the compiler."""
+
+    def lowered(self, program: Program) -> list[str]:
+        """Return the names of the operators that a program is of, where they are known. Raises Spent."""
+
+
+def parts(ask: Asking, program: Program, shown: Outcome) -> tuple[str, ...]:
+    """Return the operators of the exported file, each with the plainest call that becomes it, of which that is wrong by itself.
+
+    Nothing where the call becomes one operator, or its outputs are not wrong; as many as there is time to ask about.
+
+    Args:
+        shown: What the program shows.
+    """
+    library = libraries.get(program.library)
+    composed = shown.conversion_function.startswith(location.EXPANDED)
+    if shown.verdict != INCONSISTENT or not composed or not hasattr(library, "plainest"):
+        return ()
+    found = list[str]()
+    with suppress(Spent):
+        for name in dict.fromkeys(ask.lowered(program)):
+            calls = [x for x in cast(Lowering, library).plainest(name) if x.operator not in program.operators]
+            wrong = (x for x, now in zip(calls, ask.look(calls), strict=True) if now.verdict == INCONSISTENT)
+            found += [f"{name} ({x.operator})" for x in wrong][:1]
+    return tuple(found)
