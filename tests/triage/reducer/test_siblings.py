@@ -144,3 +144,14 @@ def test_a_wrong_form_that_one_converter_gives_several_operators_has_siblings(wo
     assert siblings(ask, workspace, node("Mul")) == ("Add",)
     ask.target = wrong("fx:_convert_mul")
     assert siblings(ask, workspace, node("Mul")) == ()
+
+
+def test_who_returns_as_few_outputs_is_a_sibling(workspace: Workspace) -> None:
+    """OpenVINO returns nothing of `zeros_like`, which TensorFlow traces to a constant, nor of `ones_like`."""
+    workspace.insert([Captured(node(x), Provenance("suites", "t", "")) for x in ("OnesLike", "Abs", "Split")])
+
+    def fewer(actual: int, expected: int = 1) -> Outcome:
+        return Outcome(INCONSISTENT, "infer", "count", details={"expected": expected, "actual": actual})
+
+    ask = Answers(fewer(0), {"OnesLike": fewer(0), "Split": fewer(1, 2)})
+    assert siblings(ask, workspace, node("ZerosLike")) == ("OnesLike",)

@@ -1,0 +1,73 @@
+"""A call that becomes several operators of an exported file is told of them, where they are wrong by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opera.libraries.keras import library
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome
+from opera.triage.reducer.parts import parts
+from opera.triage.shrink.minimise import Spent
+
+EDGES = "keras.ops.image.sobel_edges"
+WRONG = Outcome(INCONSISTENT, "infer", "value", conversion_function="expanded sobel_edges")
+
+
+class Answers:
+    """Of whom calls show what a test says of their operators, and all others pass."""
+
+    def __init__(self, becomes: Sequence[str], shown: dict[str, Outcome], spent: bool = False) -> None:
+        self.becomes, self.shown, self.spent, self.met = becomes, shown, spent, list[str]()
+
+    def lowered(self, program: Program) -> list[str]:
+        return [*self.becomes]
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        if self.spent:
+            raise Spent
+        self.met += [x.operators[0] for x in programs]
+        return [self.shown.get(x.operators[0], Outcome(PASS)) for x in programs]
+
+    def fails(self, outcome: Outcome) -> bool:
+        raise NotImplementedError
+
+    def afresh(self, program: Program) -> Outcome:
+        raise NotImplementedError
+
+
+def edges(operator: str = EDGES) -> Instance:
+    context: dict[str, Any] = {"kind": "function", "call": {"args": ["images"], "kwargs": []}}
+    image = Operand("images", Tensor.of(np.ones((1, 2, 2, 1), "f4")))
+    return Instance(library.NAME, operator, {}, (image,), (), context)
+
+
+def test_each_operator_that_is_wrong_by_itself_is_told_once_with_its_plainest_call() -> None:
+    ask = Answers(
+        ["RESHAPE", "MIRROR_PAD", "DEPTHWISE_CONV_2D", "MIRROR_PAD"],
+        {"keras.ops.pad": Outcome(INCONSISTENT, "infer", "value"), "keras.layers.DepthwiseConv2D": Outcome(CRASH)},
+    )
+    assert parts(ask, edges(), WRONG) == ("MIRROR_PAD (keras.ops.pad)",)
+    assert set(ask.met) == {"keras.ops.pad", "keras.layers.DepthwiseConv2D"}
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [Outcome(CRASH, "load", "Error", conversion_function="expanded sobel_edges"),
+     Outcome(INCONSISTENT, "infer", "value", conversion_function="MIRROR_PAD")],
+    ids=["a crash", "one operator"],
+)  # fmt: skip
+def test_what_crashes_or_becomes_one_operator_has_no_parts(shown: Outcome) -> None:
+    ask = Answers(["MIRROR_PAD"], {"keras.ops.pad": Outcome(INCONSISTENT, "infer", "value")})
+    assert parts(ask, edges(), shown) == () and not ask.met
+
+
+def test_the_call_itself_and_time_that_ends_tell_nothing() -> None:
+    wrong = {"keras.ops.pad": Outcome(INCONSISTENT, "infer", "value")}
+    assert parts(Answers(["MIRROR_PAD"], wrong), edges("keras.ops.pad"), WRONG) == ()
+    assert parts(Answers(["MIRROR_PAD"], wrong, spent=True), edges(), WRONG) == ()
