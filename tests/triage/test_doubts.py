@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
-from opera.programs.program import Instance, Operand
+from opera.programs.program import Call, Graph, Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, Outcome
 from opera.store.rows import Verdict
 from opera.triage.doubts import (
+    UNTRIED,
     Standing,
     contradicted,
     documented,
@@ -20,6 +21,7 @@ from opera.triage.doubts import (
     unexplained,
     unreduced,
 )
+from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL
 
@@ -137,7 +139,6 @@ def test_that_programs_pass_without_what_is_told_speaks_for_it():
 @pytest.mark.parametrize(
     ("verdict", "despite", "tried", "wanted"),
     [
-        (INCONSISTENT, 0, (0, 0, 0, 0), ""),
         (INCONSISTENT, 0, (12, 1, 1, 10), ""),
         (INCONSISTENT, 0, (12, 2, 0, 10), "2 of 24 programs that have it pass"),
         ("crash", 0, (12, 1, 0, 10), "1 of 23 programs that have it pass"),
@@ -153,6 +154,25 @@ def test_programs_may_speak_against_what_is_told(verdict, despite, tried, wanted
     assert said.partition(": ")[2] == wanted
     assert wanted in " ".join(doubts(Standing(**GOOD, contradicted=said)))
     assert bool(contradicted(of, ())) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("tried", "near", "told", "wanted"),
+    [
+        ((0, 0, 0, 0), (9, 6), ("k=2",), f"{UNTRIED}, by 0 programs: `opera reduce F --seconds 180` asks on"),
+        ((1, 0, 0, 2), (9, 6), ("k=2",), f"{UNTRIED}, by 3 programs: `opera reduce F --seconds 180` asks on"),
+        ((2, 0, 0, 2), (9, 6), ("k=2",), ""),
+        ((0, 0, 0, 0), (9, 0), ("k=2",), ""),  # all fail
+        ((0, 0, 0, 0), (9, 6), (), ""),  # that nothing is told is another doubt
+    ],
+)
+def test_what_was_not_put_to_the_test_is_a_guess(tried, near, told, wanted):
+    call = Instance("onnx", "Relu", {}, (), ("y",), {})
+    held = captured(call).form()
+    of = Reduction("F", "e", "f", "v", "t", held, Outcome(INCONSISTENT), near=near, despite=0, tried=tried)
+    assert contradicted(of, told) == wanted
+    several = Graph("onnx", (), (Call("Relu", {}, (), ("y",), {}), Call("Abs", {}, (), ("z",), {})), ("z",))
+    assert not contradicted(msgspec.structs.replace(of, captured=captured(several).form()), told)  # none is drawn
 
 
 def test_what_crashes_and_passes_though_it_has_all_that_is_told_does_not_do_so_by_chance():

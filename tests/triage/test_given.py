@@ -65,6 +65,7 @@ def test_a_rule_is_told_only_where_near_programs_bear_it_out(near, despite, firm
         deciding=("bias other than 1.0",),
         near=near,
         despite=despite,
+        tried=(4, 0, 0, 4),
     )
     shown = Verdict("t", "openvino-onnx", "inputs", "e", WRONG, "F", "confirmed")
     of = Choice(shown, shown, found)

@@ -50,7 +50,7 @@ from opera.triage.conditions.lengths import OF_LENGTH_0
 from opera.triage.conditions.near import alone
 from opera.triage.conditions.ordinary import comparable, given_names
 from opera.triage.conditions.ranks import ALL
-from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW
+from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, value_of
 from opera.triage.conditions.values import tried as tried_values
 from opera.triage.sentence import EMPTY, lowered
 from opera.triage.shrink import simpler, smaller
@@ -334,22 +334,27 @@ def _of_numbers(program: Instance, known: Mapping[str, Value], told: Told) -> bo
 
 
 def _numbers(made: Learner, told: Told, asked: edges.Asked) -> list[Labelled]:
-    """Return labelled programs with other numbers of each parameter that is told to decide, and of the first input, if numbers
+    """Return labelled programs with other numbers of each parameter that is told, and of the first input, if numbers
     of it are told, or what is told explains too little; where they begin to fail may be told from then on. Raises Spent."""
     found: list[Labelled] = []
     if not isinstance(made.program, Instance):  # what several calls name tells nobody
         return found
-    for name in dict.fromkeys(filter(None, (deciding.named(x.says) for x in told.parameters))):
-        known = made.defaults.get(made.program.operator, {})
+    known = made.defaults.get(made.program.operator, {})
+    beside = [x for x in (deciding.named(y.says) for y in told.found) if isinstance(known.get(x), float)]
+    for name in dict.fromkeys([*filter(None, (deciding.named(x.says) for x in told.parameters)), *beside]):
         plain, own = smaller.default(known, name), made.program.params.get(name)
         if isinstance(own, int) and (is_flag(name, own, known) or smaller.is_axes(name) or simpler.is_type(name)):
             continue
-        found += [x for x in edges.of_parameter(made.program, name, plain, asked) if isinstance(x, Labelled)]
+        for x in edges.of_parameter(made.program, name, plain, asked):
+            if isinstance(x, Labelled):
+                found.append(x)
+            elif name in beside:
+                made.edges[name] = x.of(name, partial(value_of, name=name, known=known))
     first = next((x.name for x in made.program.inputs if tensor(made.program, x.name) is not None), "")
     if first and (told.despite or any(edges.NUMBER.match(x.says) for x in told.all)):
         for x in edges.of_input(made.program, first, asked):
             if isinstance(x, edges.Edge):
-                made.edges = [x.feature(first)]
+                made.edges[first] = x.feature(first)
             else:
                 found.append(x)
     return found

@@ -65,7 +65,7 @@ class Edge(NamedTuple):
 
     def feature(self, name: str) -> Feature:
         """Return whether an input of this name holds a number between the two, and how that is told."""
-        low, high = _rounded(self.below, self.least), _rounded(self.above, self.most)
+        low, high = rounded(self.below, self.least), rounded(self.above, self.most)
         zero = self.below == 0 and self.above == np.inf
         if zero or (self.above == 0 and self.below == -np.inf):
             sign = "positive" if zero else "negative"
@@ -79,6 +79,16 @@ class Edge(NamedTuple):
         holds = partial(_between, name=name, read=READ[self.read], below=self.below, above=self.above)
         return Feature(f"{told} in an input", holds)
 
+    def of(self, name: str, value: Callable[[Program], object]) -> Feature:
+        """Return whether a parameter of this name is between the two, and how that is told; `value` tells what it is."""
+        low, high = rounded(self.below, self.least), rounded(self.above, self.most)
+        size = f"{name} of absolute value" if self.read == SIZE else name
+        if np.isfinite(self.below) and np.isfinite(self.above):
+            told = f"{size} between {low} and {high}"
+        else:
+            told = f"{size} {f'> {low}' if np.isfinite(self.below) else f'< {high}'}"
+        return Feature(told, partial(_lies, value=value, read=READ[self.read], below=self.below, above=self.above))
+
     @property
     def _large(self) -> str:
         """How numbers are told on one side of 0, from none on that can be told; empty where they are others."""
@@ -87,7 +97,7 @@ class Edge(NamedTuple):
         return "a large negative number" if self.below == -np.inf and self.above <= 0 else ""
 
 
-def _rounded(passes: float, fails: float) -> str:
+def rounded(passes: float, fails: float) -> str:
     """Return a number that passes with as few digits, two at least, as leave it on its side of the one that fails."""
     for digits in range(DIGITS, 17):
         told = f"{passes:.{digits}g}"
@@ -100,6 +110,17 @@ def _rounded(passes: float, fails: float) -> str:
 def _between(program: Program, name: str, read: Callable[[float], float], below: float, above: float) -> bool:
     held = tensor(program, name)
     return isinstance(held, Tensor) and any(below < read(x) < above for x in _numbers(held))
+
+
+def _lies(
+    program: Program,
+    value: Callable[[Program], object],
+    read: Callable[[float], float],
+    below: float,
+    above: float,
+) -> bool:
+    own = value(program)
+    return isinstance(own, int | float) and not isinstance(own, bool) and below < read(own) < above
 
 
 def _numbers(held: Tensor) -> list[float]:
@@ -123,17 +144,18 @@ def of_input(program: Instance, name: str, asked: Asked) -> Iterator[Labelled | 
 
 
 def of_parameter(program: Instance, name: str, default: object, asked: Asked) -> Iterator[Labelled | Edge]:
-    """Yield a call with other numbers of a parameter, with their labels, and at last the edge, if there is one; none is looked
-    for beside the default. Raises Spent."""
-    own = program.params.get(name)
+    """Yield a call with other numbers of a parameter, or its default, with their labels, and at last the edge, if there is
+    one; none is looked for beside a default that passes. Raises Spent."""
+    own = program.params.get(name, default)
     if isinstance(own, int | float) and not isinstance(own, bool):
         kind = type(own)
 
         def read(made: Program) -> float:
-            return cast(float, made.instances()[0].params[name])
+            return cast(float, made.instances()[0].params.get(name, own))
 
         def make(number: float) -> Program:
-            return smaller.with_param(program, name, kind(number)) or program
+            put = smaller.with_param if name in program.params else smaller.given
+            return put(program, name, kind(number)) or program
 
         yield from _of(make, read, [own], kind is int, asked, default)
 

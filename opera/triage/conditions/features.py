@@ -29,6 +29,7 @@ from opera.triage.conditions import (
     sizes,
 )
 from opera.triage.conditions.arguments import is_flag, unstated
+from opera.triage.conditions.edges import rounded
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.lengths import (
     broadcast,
@@ -193,8 +194,22 @@ def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -
             same = partial(_has_value, name=names[0], value=plain, known=known)
             yield Feature(f"{names[0]}={deciding.said(plain)}", same)
             value = value_of(x, names[0], known)
+            yield from _on_its_side(names[0], plain, value, known)
             other = partial(_has_another, name=names[0], value=value, known=known)
             yield Feature(f"{names[0]} other than {deciding.said(value)}", other)
+
+
+def _on_its_side(name: str, plain: Value, passes: Value, known: Mapping[str, Value]) -> Iterator[Feature]:
+    """Yield that a fraction is less, or more, than one that passes, of whose other side its default is."""
+    if isinstance(plain, float) and isinstance(passes, float) and plain != passes:
+        less = plain < passes
+        words = f"{name} {'<' if less else '>'} {rounded(passes, plain)}"
+        yield Feature(words, partial(_is_beyond_one, name=name, less=less, than=passes, known=known))
+
+
+def _is_beyond_one(program: Program, name: str, less: bool, than: float, known: Mapping[str, Value]) -> bool:
+    value = value_of(program, name, known)
+    return isinstance(value, int | float) and (value < than if less else value > than)
 
 
 def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:

@@ -55,6 +55,10 @@ AT_ENDS = {f"{says} in an input": n == 0 for n, says in enumerate(peculiar.ENDS)
 """How it is told that numbers are the ends of their dtype, and whether it is the least."""
 
 
+OF_PYTHON = re.compile(r"an? (?:float|integer|number) for (\S+)")
+"""How it is told which numbers of Python's decide, whatever their value."""
+
+
 class Told(NamedTuple):
     """What is told of labelled programs.
 
@@ -101,7 +105,8 @@ class Learner:
         passes: As `borne_out` has it.
         wrong: Programs that have a wrong number where the program's dtype or shape is wrong.
         alike: Ids of programs that have something of the same kind in the place of what decides: they fail of the same.
-        edges: From which number on the program fails, where that is known (opera.triage.conditions.edges).
+        edges: Of an input or a parameter, from which number on the program fails, where that is known
+            (opera.triage.conditions.edges).
         outputs, moot, loud, channels: As `borne_out` has them.
     """
 
@@ -118,7 +123,7 @@ class Learner:
         self.program, self.defaults, self.decided = program, defaults, decided
         self.outputs, self.moot, self.loud, self.channels = outputs, moot, loud, channels
         self.plain: list[tuple[Program, bool | None]] = []
-        self.edges: list[Feature] = []
+        self.edges: dict[str, Feature] = {}
         self.wrong: list[Program] = []
         self.alike: set[str] = set()
         self.passes: Callable[[Program], bool] = lambda _: True
@@ -158,7 +163,7 @@ class Learner:
         given = wider.given(program, self.defaults, failing, passing, (x.says for x in told)) if having else []
         given += as_left(program, self.defaults, passing) if having else ()
         over = self._overflows(failing, having) if having else []
-        every = itertools.chain(self._bare(failing, having, passing), over, self.edges, own, given)
+        every = itertools.chain(self._bare(failing, having, passing), over, self.edges.values(), own, given)
         candidates = [x for x in every if all(map(x.holds, failing)) and self._borne_by_plain(x, passing)]
         elsewhere = [
             x for x in having if not _all_one(x, program)
@@ -431,7 +436,7 @@ class Learner:
         own = self._own(failing, passing)
         given = wider.given(self.program, self.defaults, failing, passing, ())
         left = as_left(self.program, self.defaults, passing)
-        every = itertools.chain(self._bare(failing, passing, passing), self.edges, own, given, left)
+        every = itertools.chain(self._bare(failing, passing, passing), self.edges.values(), own, given, left)
         return [x for x in every if all(map(x.holds, failing))]
 
     def _own(self, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
@@ -452,6 +457,7 @@ class Learner:
         that are the ends of one with those of others."""
         known = self.defaults.get(self.program.operator, {})
         names = [deciding.key(x.says).removeprefix(deciding.GIVEN) for x in told.all]
+        names += [found[1] for x in told.all if (found := OF_PYTHON.fullmatch(x.says))]
         listed = [x for x in names if x in self.program.params] if isinstance(self.program, Instance) else []
         made = [*varied.told(self.program, known, listed, [x for x in names if x not in listed], bare=False)]
         if isinstance(self.program, Instance):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
-from opera.triage.conditions import deciding, edges, wider
+from opera.triage.conditions import deciding, edges, features, wider
 from opera.triage.conditions.labels import Labelled
 from opera.triage.shrink import smaller
 
@@ -114,3 +114,26 @@ def test_a_whole_number_at_which_it_begins_is_told_and_not_the_fraction_beside_i
     told = [(words, holds) for words, holds in wider._told("alpha", 0.25, bad, good) if not any(map(holds, good))]
     words, _ = next(x for x in told if all(map(x[1], bad)))
     assert words == wanted and deciding.named(words) == "alpha"
+
+
+def test_the_edge_of_a_parameter_at_its_default_is_told_of_both_sides() -> None:
+    """PyTorch's exporter takes an `eps` of 1e-8 or less for 0, which it may add nowhere."""
+    default = 1e-8
+
+    def fails(x: Instance) -> bool:
+        return 0 < float(x.params.get("eps", default)) <= 1e-8  # type: ignore[arg-type]
+
+    said = list(edges.of_parameter(call(F32([1])), "eps", default, asking(fails)))
+    [edge] = [x for x in said if isinstance(x, edges.Edge)]
+    told = edge.of("eps", lambda x: x.params.get("eps", default))  # type: ignore[union-attr]
+    assert told.says.startswith("eps between 0 and 1.0") and told.says.endswith("e-08")
+    assert told.holds(call(F32([1]))) and told.holds(call(F32([1]), eps=5e-9))
+    assert not any(told.holds(call(F32([1]), eps=x)) for x in (0.0, -1.0, 2e-8, 1.0))
+
+
+def test_of_a_fraction_on_whose_side_of_one_that_passes_it_is_is_told() -> None:
+    known: dict[str, Any] = {"Any": {"eps": 1e-8, "mode": "a"}}
+    passing = [call(F32([1]), eps=x) for x in (1e-3, -1.0)]
+    told = {x.says: x for x in features.as_left(call(F32([1])), known, passing)}
+    assert {"eps < 0.001", "eps > -1", "eps=1e-08"} <= told.keys()
+    assert told["eps < 0.001"].holds(call(F32([1]), eps=1e-4)) and not told["eps < 0.001"].holds(passing[0])

@@ -159,6 +159,8 @@ def test_a_kind_of_dtypes_stays_a_kind_and_compilers_are_not_asked() -> None:
     ask: Any = Exporter({"int64"}, set())
     borne = Borne(Decided((), ("integer inputs",)))
     assert settings.at_newest(ask, pool("int64"), borne) == (borne, (LEFT,))
+    but = Borne(Decided((), ("numeric inputs other than float16",)))
+    assert settings.at_newest(ask, pool("int64"), but) == (but, (LEFT,))
     ask.question, ask.asked = Question(frontend="openvino-onnx"), []
     assert settings.at_newest(ask, PROGRAM, borne) == (borne, ()) and not ask.asked
 
