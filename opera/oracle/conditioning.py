@@ -29,6 +29,8 @@ ULPS = {"float16": 1, "bfloat16": 1, "float32": 4, "float64": 4}
 """dtype → units in the last place that inputs are perturbed by. A backward-stable implementation is exact for inputs
 that are this close; 8-bit floats are left alone, for their steps are far larger than any rounding."""
 
+INTERPOLATING = "interpolating"
+"""Tag of a test whose operator computes integers between those that it is given, and says nothing of how it rounds them."""
 WHOLE = re.compile(r"u?int(8|16|32)")
 """Dtypes of integers all of which float64 holds."""
 HALF = 0.5 + 2.0**-20
@@ -62,7 +64,7 @@ def ill_conditioned(
             numbers = _ill_conditioned(ask, manifest, inputs, expected, actual, base, decided)
             if numbers is not None:
                 return numbers if numbers["explains"] else {}
-        if symptom == "value":
+        if symptom == "value" and INTERPOLATING in manifest.tags:
             return nearest(ask, inputs, expected, actual)
     return {}
 
@@ -71,8 +73,9 @@ def nearest(ask: Ask, inputs: list[Value], expected: list[Value], actual: list[V
     """Return the numbers that show that integers are one off because what a reference computes in float64 was rounded to the
     nearest of them, in one of two ways where it lies in the middle; empty where they do not.
 
-    How a mean or an interpolation of integers is rounded few document, and libraries compute it in fixed-point arithmetic
-    (uint8 `interpolate` of PyTorch), which is not the nearest either. What is cut off is a unit off, and not excused.
+    How an interpolation of integers is rounded is not documented, and libraries compute it in fixed-point arithmetic (uint8
+    `interpolate` of PyTorch), which is not the nearest either. It is asked of operators alone that are declared to interpolate:
+    that a quotient is cut off is what others are documented to do.
     """
     pairs = list(tensors(expected, actual))
     kinds = {want.dtype for want, _ in pairs}

@@ -35,7 +35,7 @@ AGAINST = 2
 """Programs of which several things differ, at least, that speak against what is told."""
 CONTRADICTED = "what is told to decide is not, or not all, that does"
 UNTRIED, TRIALS = "what is told to decide was hardly put to the test", 4
-"""How the doubt begins that there was no time for programs of which several things differ; and so many are enough."""
+"""How the doubt begins that few programs of which several things differ say anything; and so many are enough."""
 DOCUMENTED = "documented-limit"
 """Tag of a finding that the compiler's own documentation answers (opera.compilers.limits)."""
 CONSTANT = "Constant"
@@ -200,9 +200,9 @@ def contradicted(of: Reduction, told: Collection[str]) -> str:
     which several things differ say so. Nothing where they do not.
 
     Of the latter one may fail of something else, and give a right output by chance: so two must say it, and of those that lack
-    what is told a good part. Of seven audited findings of wrong outputs that near programs contradict two were fileable. So is
-    that there was no time to ask of such programs: what near ones teach is a guess until others bear it out (`interpolate` with
-    `a float for scale_factor`, where a whole one passes).
+    what is told a good part. Of seven audited findings of wrong outputs that near programs contradict two were fileable. Where
+    hardly any of these say anything, or there was no time to ask, what near ones teach is a guess: `interpolate` with `a float
+    for scale_factor`, where a whole one passes.
     """
     failing, passing, other_failing, other_passing = of.tried
     least = AGAINST if of.outcome.verdict in (INCONSISTENT, UNSTABLE) else 1
@@ -219,7 +219,9 @@ def contradicted(of: Reduction, told: Collection[str]) -> str:
         return f"{CONTRADICTED if told else UNEXPLAINED}: {says if told else f'{despite} of {have} programs pass'}"
     asked = sum(of.tried)
     if told and asked < TRIALS and of.near[1] and isinstance(of.program().program, Instance):
-        return f"{UNTRIED}, by {asked} programs: `opera reduce {of.finding} --seconds 180` asks on"
+        return (
+            f"{UNTRIED} (programs that say anything: {asked}): `opera reduce {of.finding} --seconds 180` may ask more"
+        )
     return ""
 
 

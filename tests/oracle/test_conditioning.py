@@ -1,5 +1,6 @@
 """Rounding explains a difference only where it shows it."""
 
+import msgspec
 import numpy as np
 import pytest
 from screened import Answers, asked_of, f32, made, outcome, screen
@@ -151,6 +152,19 @@ class Mean:
         return [Opinion("eager", False, [Tensor.of(whole)])]
 
 
+def interpolating(folder, given):
+    manifest, instance = made(folder, "ReduceSum", {"data": given})
+    return msgspec.structs.replace(manifest, tags=(*manifest.tags, conditioning.INTERPOLATING)), instance
+
+
+def test_a_quotient_that_is_rounded_to_the_nearest_is_wrong(tmp_path):
+    """ONNX cuts integers off: who rounds -7 / 2 down is wrong, though -4 is as near to -3.5 as -3."""
+    manifest, instance = made(tmp_path, "Div", {"A": np.int32([-7, 8]), "B": np.int32([2, 3])})
+    assert migrated.read_values(tmp_path, "expected")[0].array().tolist() == [-3, 2]
+    for wrong in ([-4, 2], [-3, 3]):
+        assert screen(tmp_path, manifest, instance, np.int32(wrong)).reason == ""
+
+
 @pytest.mark.parametrize(
     ("actual", "reason"),
     [
@@ -163,7 +177,7 @@ class Mean:
 )
 def test_integers_that_are_the_nearest_to_what_is_computed_in_float64_are_rounded(tmp_path, actual, reason):
     given = np.array([[1, 2], [4, 5], [0, 0]], "int32")
-    manifest, instance = made(tmp_path, "ReduceSum", {"data": given})
+    manifest, instance = interpolating(tmp_path, given)
     (tmp_path / "expected.msgpack").write_bytes(migrated.pack([Tensor.of(np.int32([2, 5, 0]))]))
     seen = Outcome(INCONSISTENT, "infer", "value", details={})
     found = screens.screen(Mean(), "any", manifest, tmp_path, instance, [Tensor.of(np.int32(actual))], seen)
@@ -178,7 +192,7 @@ def test_what_is_cut_off_is_not_the_nearest(tmp_path, actual, reason):
         def opinions(self, manifest, directory, inputs, besides):
             return [Opinion("eager", False, [Tensor.of(inputs[0].array().astype("float64") / 3)])]
 
-    manifest, instance = made(tmp_path, "ReduceSum", {"data": np.int32([8])})
+    manifest, instance = interpolating(tmp_path, np.int32([8]))
     expected = 3 if actual == [2] else 2  # a library that cuts it off itself
     (tmp_path / "expected.msgpack").write_bytes(migrated.pack([Tensor.of(np.int32([expected]))]))
     seen = Outcome(INCONSISTENT, "infer", "value", details={})

@@ -159,8 +159,18 @@ def test_programs_may_speak_against_what_is_told(verdict, despite, tried, wanted
 @pytest.mark.parametrize(
     ("tried", "near", "told", "wanted"),
     [
-        ((0, 0, 0, 0), (9, 6), ("k=2",), f"{UNTRIED}, by 0 programs: `opera reduce F --seconds 180` asks on"),
-        ((1, 0, 0, 2), (9, 6), ("k=2",), f"{UNTRIED}, by 3 programs: `opera reduce F --seconds 180` asks on"),
+        (
+            (0, 0, 0, 0),
+            (9, 6),
+            ("k=2",),
+            "0): `opera reduce F --seconds 180` may ask more",
+        ),
+        (
+            (1, 0, 0, 2),
+            (9, 6),
+            ("k=2",),
+            "3): `opera reduce F --seconds 180` may ask more",
+        ),
         ((2, 0, 0, 2), (9, 6), ("k=2",), ""),
         ((0, 0, 0, 0), (9, 0), ("k=2",), ""),  # all fail
         ((0, 0, 0, 0), (9, 6), (), ""),  # that nothing is told is another doubt
@@ -170,7 +180,8 @@ def test_what_was_not_put_to_the_test_is_a_guess(tried, near, told, wanted):
     call = Instance("onnx", "Relu", {}, (), ("y",), {})
     held = captured(call).form()
     of = Reduction("F", "e", "f", "v", "t", held, Outcome(INCONSISTENT), near=near, despite=0, tried=tried)
-    assert contradicted(of, told) == wanted
+    said = contradicted(of, told)
+    assert said.endswith(wanted) and said.startswith(UNTRIED if wanted else "") and bool(said) is bool(wanted)
     several = Graph("onnx", (), (Call("Relu", {}, (), ("y",), {}), Call("Abs", {}, (), ("z",), {})), ("z",))
     assert not contradicted(msgspec.structs.replace(of, captured=captured(several).form()), told)  # none is drawn
 

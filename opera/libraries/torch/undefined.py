@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from opera.errors import CorpusError
+from opera.oracle.conditioning import INTERPOLATING
 from opera.oracle.undefined import Undefined, twice
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
@@ -61,6 +62,9 @@ differ on an exact input, so that no result of theirs is excused as ill-conditio
 ACCUMULATING = frozenset(SUMS.split())
 """Operators that add many terms, in an order that is each implementation's own."""
 
+INTERPOLATES = frozenset(("interpolate", "upsample", "upsample_bilinear"))
+"""Operators whose results are numbers between those of the input, of which no documentation says how integers are rounded."""
+
 
 INDICES = {"arg1", "idx", "index", "indices", "key"}
 """What the indices are called that index_put, put and assignment write to."""
@@ -104,7 +108,8 @@ def plain(operator: str) -> str:
 
 
 def tags(program: Program) -> set[str]:
-    """Return facts for the screens: `exact` where no result is ever rounded, `accumulating` where many terms are added."""
+    """Return facts for the screens: `exact` where no result is ever rounded, `accumulating` where many terms are added,
+    `interpolating` where integers are rounded in a way that is not documented."""
     found = [_tags(call) for call in program.instances()]
     return set.intersection(*found) & {"exact"} | set.union(*found) - {"exact"}
 
@@ -113,7 +118,8 @@ def _tags(instance: Instance) -> set[str]:
     name = plain(instance.operator)
     whole = not any(getattr(operand.value, "dtype", "").startswith("complex") for operand in instance.inputs)
     exact = name in EXACT and whole and not _reduces(instance)  # the size of a complex number is rounded
-    return ({"exact"} if exact else set()) | ({"accumulating"} if name in ACCUMULATING else set())
+    facts = {"exact": exact, "accumulating": name in ACCUMULATING, INTERPOLATING: name in INTERPOLATES}
+    return {fact for fact, holds in facts.items() if holds}
 
 
 def _reduces(instance: Instance) -> bool:

@@ -340,7 +340,7 @@ def _numbers(made: Learner, told: Told, asked: edges.Asked) -> list[Labelled]:
     if not isinstance(made.program, Instance):  # what several calls name tells nobody
         return found
     known = made.defaults.get(made.program.operator, {})
-    beside = [x for x in (deciding.named(y.says) for y in told.found) if isinstance(known.get(x), float)]
+    beside = [x for x in (deciding.named(y.says) for y in told.found) if isinstance(smaller.default(known, x), float)]
     for name in dict.fromkeys([*filter(None, (deciding.named(x.says) for x in told.parameters)), *beside]):
         plain, own = smaller.default(known, name), made.program.params.get(name)
         if isinstance(own, int) and (is_flag(name, own, known) or smaller.is_axes(name) or simpler.is_type(name)):
@@ -348,8 +348,8 @@ def _numbers(made: Learner, told: Told, asked: edges.Asked) -> list[Labelled]:
         for x in edges.of_parameter(made.program, name, plain, asked):
             if isinstance(x, Labelled):
                 found.append(x)
-            elif name in beside:
-                made.edges[name] = x.of(name, partial(value_of, name=name, known=known))
+            elif name in beside and (edge := x.of(name, partial(value_of, name=name, known=known))) is not None:
+                made.edges[name] = edge
     first = next((x.name for x in made.program.inputs if tensor(made.program, x.name) is not None), "")
     if first and (told.despite or any(edges.NUMBER.match(x.says) for x in told.all)):
         for x in edges.of_input(made.program, first, asked):
@@ -382,20 +382,22 @@ def _on_further(
     drawn = in_turn(others[:OTHERS], drawn)
     some = evenly(drawn, told.holds, both=bool(told.all))
     with suppress(Spent):
-        for _ in range(TURNS):
+        for turn in range(TURNS + 1):  # what was told at the last one is tried, too
             says = [x.says for x in told.all]
             new += [
                 x for x in asked(itertools.islice(some, AT_A_TIME)) if x.fails or not equal.in_part(x.program, says)
             ]
             tried = Tried.of(new, told.holds, made.excused)
-            if tried.as_told == tried.asked:
+            if tried.as_told == tried.asked or turn == TURNS:
                 continue
             teaching, again = new, made.told([*known, *new])
             if not told.keys <= again.keys:  # what is told more widely holds of them
                 teaching = tried.teaching(new, told.holds)
                 again = made.told([*known, *teaching])
             if [x.says for x in again.all] != [x.says for x in told.all]:  # of what is told now nothing was tried yet
-                known, told, tried, new = [*known, *teaching], again, Tried(), []
+                known, tried, new = [*known, *teaching], Tried(), []
+                more = _new(_numbers(made, again, asked), known, made.program)  # from which number on it is so
+                known, told = [*known, *more], made.told([*known, *more]) if more else again
                 some = evenly(drawn, told.holds, both=bool(told.all))
     return known, told, tried
 

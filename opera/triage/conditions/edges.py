@@ -79,15 +79,18 @@ class Edge(NamedTuple):
         holds = partial(_between, name=name, read=READ[self.read], below=self.below, above=self.above)
         return Feature(f"{told} in an input", holds)
 
-    def of(self, name: str, value: Callable[[Program], object]) -> Feature:
-        """Return whether a parameter of this name is between the two, and how that is told; `value` tells what it is."""
+    def of(self, name: str, value: Callable[[Program], object]) -> Feature | None:
+        """Return whether a parameter of this name is between the two, and how that is told; None where its size is between two
+        numbers. `value` tells what it is.
+        """
         low, high = rounded(self.below, self.least), rounded(self.above, self.most)
-        size = f"{name} of absolute value" if self.read == SIZE else name
-        if np.isfinite(self.below) and np.isfinite(self.above):
-            told = f"{size} between {low} and {high}"
+        ends = np.isfinite(self.below), np.isfinite(self.above)
+        if self.read == SIZE:
+            told = {(True, False): f"> {low} or < -{low}", (False, True): f"> -{high} and < {high}"}.get(ends, "")
         else:
-            told = f"{size} {f'> {low}' if np.isfinite(self.below) else f'< {high}'}"
-        return Feature(told, partial(_lies, value=value, read=READ[self.read], below=self.below, above=self.above))
+            told = " and ".join(x for x, end in zip((f"> {low}", f"< {high}"), ends, strict=True) if end)
+        holds = partial(_lies, value=value, read=READ[self.read], below=self.below, above=self.above)
+        return Feature(f"{name} {told}", holds) if told else None
 
     @property
     def _large(self) -> str:

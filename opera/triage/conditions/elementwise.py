@@ -7,6 +7,7 @@ floats whose bits are compared as integers are in order but where both are negat
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -24,6 +25,8 @@ from opera.triage.shrink import simpler, smaller
 
 OPERANDS = 3
 """Operands of which each two are compared, at most."""
+MOST, LARGE = 4096, 2**53
+"""Elements at which is looked, at most; and a number of Python's that is none of most dtypes."""
 NUMBERS = ((7, 2), (-7, 2), (7, -2), (-7, -2), (-6, 2), (2, 7), (-2, -7), (3, 3), (-3, -3))
 """Numbers of two operands: both signs of each, multiples and not, each the larger one, equal ones."""
 
@@ -109,20 +112,20 @@ def _operands(program: Instance, known: Mapping[str, Value]) -> list[str]:
     dtype = held[0][1].dtype if held else ""
     names = [name for name, x in held if x.dtype == dtype]
     given = [x for x, value in program.params.items() if type(value) in (int, float) and not smaller.is_axes(x)]
-    numbers = [x for x in given if known.get(x) == NO_DEFAULT] if len(held) == 1 else []
+    numbers = [x for x in given if smaller.default(known, x) == NO_DEFAULT] if len(held) == 1 else []
     return [*names, *numbers][:OPERANDS]
 
 
 def _counts(held: Tensor) -> bool:
     plain = held.dtype in dtypes.INTEGERS or "float" in held.dtype
-    return plain and 0 not in held.shape
+    return plain and not held.dtype.endswith("int2") and 0 < math.prod(held.shape) <= MOST
 
 
 def _numbers(program: Program, name: str, known: Mapping[str, Value]) -> Array | None:
     value = value_of(program, name, known)
     if isinstance(value, Tensor):
         return simpler.numbers(value) if _counts(value) else None
-    return np.array(value) if type(value) in (int, float) else None
+    return np.array(value) if isinstance(value, int | float) and abs(value) < LARGE else None
 
 
 def _somewhere(
@@ -133,9 +136,10 @@ def _somewhere(
     if one is None or other is None:
         return False
     try:
-        return bool(holds(*np.broadcast_arrays(one, other)).any())
+        pair = np.broadcast_arrays(one, other)
     except ValueError:  # their shapes are not those of one element each
         return False
+    return pair[0].size <= MOST and bool(holds(*pair).any())
 
 
 def _with(program: Instance, name: str, number: int) -> Instance | None:

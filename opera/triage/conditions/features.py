@@ -209,7 +209,8 @@ def _on_its_side(name: str, plain: Value, passes: Value, known: Mapping[str, Val
 
 def _is_beyond_one(program: Program, name: str, less: bool, than: float, known: Mapping[str, Value]) -> bool:
     value = value_of(program, name, known)
-    return isinstance(value, int | float) and (value < than if less else value > than)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and (value < than if less else value > than)
 
 
 def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:

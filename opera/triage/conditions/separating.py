@@ -7,12 +7,13 @@ import itertools
 from collections.abc import Sequence
 
 from opera.programs.program import Program
+from opera.triage.conditions import dtypes
 from opera.triage.conditions.stated import Feature
 
 FEW_OF = 8
 """Where nothing separates all programs that pass, that is told which one in so many of them has at most."""
 TWICE = 2
-"""Programs that pass for want of one of three things alone: more say no more."""
+"""Programs that pass for want of each one of three things alone, at least: of three some explain anything."""
 
 
 def one(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
@@ -28,17 +29,18 @@ def pairs(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[lis
 
 
 def triples(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:
-    """Return each three features that no passing program has all of, if there are such programs: first those of which each is
-    lacked alone by most."""
+    """Return each three features that no passing program has all of, where several lack each one of them alone; a dtype one."""
     has = [{n for n, of in enumerate(passing) if x.holds(of)} for x in candidates]
-    made = list[tuple[int, list[Feature]]]()
+    least = [1 if dtypes.members(dtypes.unpromoted(x.says)) else TWICE for x in candidates]
+    made = list[list[Feature]]()
     for one, two in itertools.combinations(range(len(has)), 2) if passing else ():
         both = has[one] & has[two]
-        for three in range(two + 1, len(has)):
+        for three in range(two + 1, len(has)) if len(both) else ():
             if not both & has[three]:
-                lacking = both, (has[one] & has[three]) - has[two], (has[two] & has[three]) - has[one]
-                made.append((min(TWICE, *map(len, lacking)), [candidates[x] for x in (one, two, three)]))
-    return [x for _, x in sorted(made, key=lambda x: -x[0])]
+                lacking = {three: both, two: has[one] & has[three], one: has[two] & has[three]}
+                if all(len(of) >= least[x] for x, of in lacking.items()):
+                    made.append([candidates[x] for x in (one, two, three)])
+    return made
 
 
 def nearly(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[list[Feature]]:

@@ -126,7 +126,8 @@ def test_the_edge_of_a_parameter_at_its_default_is_told_of_both_sides() -> None:
     said = list(edges.of_parameter(call(F32([1])), "eps", default, asking(fails)))
     [edge] = [x for x in said if isinstance(x, edges.Edge)]
     told = edge.of("eps", lambda x: x.params.get("eps", default))  # type: ignore[union-attr]
-    assert told.says.startswith("eps between 0 and 1.0") and told.says.endswith("e-08")
+    assert told is not None and deciding.named(told.says) == "eps"
+    assert told.says.startswith("eps > 0 and < 1.0") and told.says.endswith("e-08")
     assert told.holds(call(F32([1]))) and told.holds(call(F32([1]), eps=5e-9))
     assert not any(told.holds(call(F32([1]), eps=x)) for x in (0.0, -1.0, 2e-8, 1.0))
 
@@ -137,3 +138,19 @@ def test_of_a_fraction_on_whose_side_of_one_that_passes_it_is_is_told() -> None:
     told = {x.says: x for x in features.as_left(call(F32([1])), known, passing)}
     assert {"eps < 0.001", "eps > -1", "eps=1e-08"} <= told.keys()
     assert told["eps < 0.001"].holds(call(F32([1]), eps=1e-4)) and not told["eps < 0.001"].holds(passing[0])
+
+
+def test_of_two_signs_the_size_of_a_parameter_is_told_by_comparisons() -> None:
+    value = read_k
+    far, close = edges.Edge(edges.SIZE, 3.0, 3.1, 9.0, np.inf), edges.Edge(edges.SIZE, -np.inf, 0.0, 2.9, 3.0)
+    told = [x.of("k", value) for x in (far, close)]
+    assert [x.says for x in told if x] == ["k > 3 or < -3", "k > -3 and < 3"]
+    assert [[x.holds(call(F32([1]), k=k)) for k in (-5.0, -1.0, 1.0, 5.0)] for x in told if x] == [
+        [True, False, False, True], [False, True, True, False],
+    ]  # fmt: skip
+    assert edges.Edge(edges.SIZE, 1.0, 1.1, 2.9, 3.0).of("k", value) is None
+    assert not any(x.holds(call(F32([1]), k=True)) for x in told if x)
+
+
+def read_k(program: Program) -> object:
+    return program.instances()[0].params["k"]
