@@ -25,16 +25,17 @@ FLOATS, UNSIGNED, INTEGERS = (frozenset(x for x in CONTAINERS if re.match(y, x))
 INTEGER, FLOATING = "integer inputs", "floating-point inputs"
 PROMOTED, TENSORS_PROMOTED = "inputs promoted to ", "tensors promoted to "
 """How it is told to which dtype inputs are promoted, with the numbers of Python's among them, or without."""
-NUMERIC = "numeric inputs"
+NUMERIC, WHOLE = "numeric inputs", "integer or bool inputs"
 NARROW, OTHERS = "integer inputs narrower than 64 bits", "numeric inputs other than "
 OTHER_FLOATS, NO_FLOAT32 = f"{FLOATING} other than float32", "non-float32 inputs"
 KINDS: Mapping[str, frozenset[str]] = {
     "unsigned inputs": UNSIGNED,
     NARROW: INTEGERS - {"int64", "uint64"},
     INTEGER: INTEGERS,
+    WHOLE: INTEGERS | {"bool"},
     OTHER_FLOATS: FLOATS - {"float32"},
     FLOATING: FLOATS,
-    NO_FLOAT32: (FLOATS | INTEGERS) - {"float32"},
+    NO_FLOAT32: (FLOATS | INTEGERS | {"bool"}) - {"float32"},
     NUMERIC: FLOATS | INTEGERS,
 }
 """How dtypes are told together, the fewest first."""

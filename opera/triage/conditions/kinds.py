@@ -18,7 +18,7 @@ NOT_PROMOTED = "inputs not promoted to float32"
 """How it is told that inputs are promoted to another dtype."""
 RESULT = " (stated, or the input's)"
 """Ends how it is told of which dtype a result is, after the dtype and the parameter that names it."""
-PLURAL = {dtypes.INTEGER: "integers", dtypes.FLOATING: "floats"}
+PLURAL = {dtypes.INTEGER: "integers", dtypes.WHOLE: "integers or bool", dtypes.FLOATING: "floats"}
 """How kinds of dtypes are told to which something is promoted."""
 
 

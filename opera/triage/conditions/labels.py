@@ -119,11 +119,11 @@ def _of_other_dtypes(ask: Label, program: Program, done: set[str]) -> None:
     for made in dtypes.others(base):
         for names in (dtypes.ASKED[: dtypes.COMMON], tuple(made)):
             if said and all(said.values()):  # in common dtypes it fails alike: it is none of numbers that decides
-                truth = [x for x in (dtypes.as_bool(program),) if x is not None and x.id not in done]
-                ask(truth)
-                done.update(x.id for x in truth)
-                return
+                break
             new = {x: made[x] for x in names if x in made and x not in said and made[x].id not in done}
             done.update(x.id for x in new.values())
             labels = zip(new, ask([*new.values()]), strict=True)
             said |= {x: fails_so for x, fails_so in labels if fails_so is not None}
+    truth = [x for x in (dtypes.as_bool(program),) if x is not None and x.id not in done]
+    ask(truth)  # which many a library computes as integers
+    done.update(x.id for x in truth)

@@ -15,7 +15,6 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions import deciding, dtypes, peculiar
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.labels import Labelled
-from opera.triage.conditions.peculiar import NEGATIVE
 from opera.triage.shrink import simpler, smaller
 
 SHOWN = 12
@@ -89,7 +88,8 @@ def _reading(program: Instance, says: str) -> Callable[[Instance, Instance], Sho
         return _shape
     if NUMBERS.search(says):
         held = {x.name: x.value for x in program.inputs if isinstance(x.value, Tensor) and x.value.dtype != "string"}
-        odd = [name for name, x in held.items() if NEGATIVE not in says or peculiar.has(x, peculiar.SPECIAL[NEGATIVE])]
+        where = peculiar.TOLD.get(says.removesuffix(" in an input"))
+        odd = [name for name, x in held.items() if where is None or peculiar.has(x, where)]
         return (lambda x, of: _input(x, of, odd[0])) if odd else None
     return None
 
@@ -108,7 +108,10 @@ def _parameter(x: Instance, of: Instance, name: str) -> Shown | None:
 
 def _input(x: Instance, of: Instance, name: str) -> Shown | None:
     held = tensor(x, name)
-    if x.params != of.params or not _alike(x, of, but=name) or not isinstance(held, Tensor) or held.dtype == "string":
+    others = [{y.name: y.value for y in z.inputs if y.name != name} for z in (x, of)]
+    if x.params != of.params or others[0] != others[1] or not _alike(x, of, but=name):
+        return None
+    if not isinstance(held, Tensor) or held.dtype == "string":
         return None
     own = tensor(of, name)
     if own is None or own.dtype != held.dtype or (held.shape != own.shape and not smaller.states(held)):

@@ -75,3 +75,12 @@ def test_a_dtype_that_is_wrong_in_another_respect_is_not_right() -> None:
     told = ["int8 inputs"]
     assert tried(own, told, right) == (("int8", True), ("bool", False), ("uint8", False))
     assert tried(own, told, right, held[1:]) == (("int8", True), ("bool", False))
+
+
+def test_right_is_a_number_that_stands_where_the_odd_one_does_beside_all_that_the_program_has() -> None:
+    """`ne(1, NaN)` is wrong on TVM: that `ne(2, 3)` is right says nothing of 2 beside NaN."""
+    one, nan = np.float32([1]), np.float32([np.nan])
+    own = call(one, nan)
+    labelled = [Labelled(call(one * 2, one * 3), False), Labelled(call(one, one * 3), False)]
+    labelled += [Labelled(call(one * 5, nan), True)]
+    assert tried(own, ["NaN in an input"], labelled) == (("x1=nan", True), ("x1=3", False))
