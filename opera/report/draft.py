@@ -273,7 +273,7 @@ def _route(workspace: Workspace, shown: Choice) -> Iterator[str]:
         migrated.read_manifest(folder) if variant == "constants" and (folder / "manifest.json").is_file() else None
     )
     if held := blame.constants(manifest) if manifest else ():
-        yield f"{listed(held)} {'are initializers' if len(held) > 1 else 'is an initializer'} of the model"
+        yield f"in the model below {listed(held)} {'are initializers' if len(held) > 1 else 'is an initializer'}"
 
 
 def _kept(script: str, *, short: bool) -> Iterator[str]:

@@ -29,7 +29,10 @@ EXPORTING = {
     "infer": "makes of {} a model that does not run",
 }
 """Stage → what an exporter did that is under test: what follows the export only shows what it is worth."""
+DECLARED_OTHERWISE = "DeclaredOtherwise"
+"""What opera raises of a file that declares another dtype for an input than the model has that was exported."""
 TELLS_NOTHING = {
+    DECLARED_OTHERWISE,
     "RuntimeError",
     "InternalError",
     "Exception",
@@ -64,8 +67,6 @@ TYPED = re.compile(r"\b(?:element|data)[ _-]?types?\b|\bdtypes?\b", re.IGNORECAS
 """Words of one that is about types: which of them an operator takes, its schema says, and the library holds inputs to it."""
 GUARD = re.compile(r"(?<![A-Za-z])(?:requires|must_be|only_supports?|supports_only|unsupported|not_supported)_\w+")
 """What a node is called that is there to refuse something: `aten::svd/requires_3x3`."""
-DECLARED_OTHERWISE = "DeclaredOtherwise"
-"""What opera raises of a file that declares another dtype for an input than the model has that was exported."""
 MEANT = "NotImplementedError"
 """An exception that nobody raises but on purpose."""
 READS_AS_REFUSAL = "reads-as-refusal"
@@ -198,6 +199,8 @@ def title(
     """Return the title of an issue: operator, parameters that decide, symptom. Its readers know which compiler it is about."""
     what = _what(operator, outcome, deciding, route, alike, most=TITLED, incidental=incidental)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
+    if exporter and outcome.verdict == verdicts.CRASH and outcome.symptom == DECLARED_OTHERWISE:
+        return f"{what}: {outcome.message}"
     if exporter and outcome.verdict == verdicts.CRASH:
         made = {
             "load": "is not exported",

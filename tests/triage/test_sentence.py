@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opera import resources
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
 from opera.triage.route import OTHERWISE, RIGHT, route
 from opera.triage.sentence import (
@@ -65,6 +66,16 @@ def test_an_exporter_cannot_load_nothing() -> None:
         title("Resize", Outcome(CRASH, "infer", "Fail", "bad"), exporter=True)
         == "Resize: exported model does not run: bad"
     )
+
+
+def test_a_file_that_declares_another_dtype_was_exported() -> None:
+    """The exporter raises nothing: the class is opera's own, and no word of anybody's issue."""
+    shown = Outcome(CRASH, "load", "DeclaredOtherwise", "the file declares float16 for an input of bfloat16")
+    assert title("Abs", shown, exporter=True) == "Abs: the file declares float16 for an input of bfloat16"
+    told = "E writes a model of Abs that declares another dtype: the file declares float16 for an input of bfloat16"
+    assert sentence("E", "Abs", shown, exporter=True) == told
+    draft = (resources.content("templates") / "issues" / "parts.j2").read_text()
+    assert '"DeclaredOtherwise"' in draft and "The exported file declares the dtypes of the model." in draft
 
 
 @pytest.mark.parametrize(("outcome", "deciding", "_"), CASES)
