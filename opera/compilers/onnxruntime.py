@@ -17,6 +17,7 @@ from opera.compilers import (
     BODY,
     CONVERSION,
     KERNEL,
+    LAWFUL,
     LESS,
     OPTIMISATION,
     RECIPES,
@@ -32,7 +33,7 @@ from opera.compilers.settings import Setting, chosen
 from opera.compilers.shared import gpu, messages, onnx_bodies
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import BITS, CannotCarry, of_numpy, pack, unpack
+from opera.compilers.shared.packing import BITS, CannotCarry, Refusal, Unlawful, of_numpy, pack, unpack
 from opera.programs import values
 from opera.programs.values import Optional, Tensor, Value
 
@@ -78,6 +79,7 @@ BODIES = (
     Way("body", BODY, "ONNX's own function body of it, on ONNX's reference evaluator", "load"),
     Way("written-out", BODY, "ONNX's own function body of it, written out as a model", "load"),
 )
+INFERRED = Way("inferred", LAWFUL, "ONNX's own shape inference (onnx.shape_inference, strict mode)", "load")
 PLACES = {
     r"core/(?:providers|mlas)/|\bwhile running \w+ node|Could not find an implementation": KERNEL,
     r"core/optimizer/": OPTIMISATION,
@@ -127,7 +129,7 @@ class Onnx:
         Variant("constants", "onnx-constants", after="rejected"),
         Variant("oldest-opset", "onnx-oldest-opset", after="rejected"),
     )
-    WAYS = (UNOPTIMISED, THREADED, *BODIES)
+    WAYS = (UNOPTIMISED, THREADED, *BODIES, INFERRED)
     NATIVE = True
     PLACES: Mapping[str, str] = PLACES
 
@@ -139,6 +141,8 @@ class Onnx:
             return unoptimised(case.model)
         if case.way == THREADED.name:
             return recipe.load(str(case.model), threads=0)
+        if case.way == INFERRED.name:
+            infer_strictly(case.model)
         if case.way:
             return by_bodies(case.model, case.way)
         load = OF_GPU.get(chosen(SETTINGS)["provider"])
@@ -241,6 +245,17 @@ def by_bodies(model: Path, way: str) -> Any:
     """
     written = onnx_bodies.written_out(model, _resolved)
     return onnx_bodies.evaluator(written) if way == BODIES[0].name else unoptimised(written.SerializeToString())
+
+
+def infer_strictly(model: Path) -> None:
+    """Raise Unlawful with what ONNX's shape inference, which ONNX Runtime is built with, says of a file; Refusal if nothing."""
+    import onnx
+
+    try:
+        onnx.shape_inference.infer_shapes(onnx.load(model), check_type=True, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        raise Unlawful(re.split(r"\[(?:Shape|Type)InferenceError\]", str(error))[-1].strip()) from None
+    raise Refusal("ONNX infers it")
 
 
 def _resolved(model: Path) -> Any:

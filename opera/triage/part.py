@@ -130,7 +130,8 @@ def decide(
        rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types, so what does not run must
        be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance. UNKNOWN where the runtime
        alone says that a file which the checker takes is wrong.
-    5. It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where the code
+    5. The library's own inference of types, which a compiler without an importer is built with, says what it says: INFERENCE.
+       It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where the code
        that converts it never reads what decides, or the importer makes the same of the program as of the one without that,
        which passes.
     6. Dtype or shape is what differs, and what the importer made states for that output what is returned: it is the
@@ -203,7 +204,12 @@ def decide(
     if exporter:
         return _exported(now, [*by[APART], *by[FILE]])
     for found in by[LAWFUL]:
-        if now.verdict != INCONSISTENT and is_unlawful(found.outcome):
+        if native and is_unlawful(found.outcome) and found.outcome.message in now.message:
+            return (
+                INFERENCE,
+                f"{found.way} says so by itself: it is the library's code, which the compiler is built with",
+            )
+        if not native and now.verdict != INCONSISTENT and is_unlawful(found.outcome):
             return CONVERSION, f"what the importer made breaks a rule: {found.outcome.message}"
     for found in by[SOURCE]:
         if unread(found):
