@@ -212,8 +212,9 @@ UNSTATED = LEFT_OUT.strip()
 """What stands for the value of a parameter that has none."""
 
 
-def tried_values(values: Sequence[tuple[str, bool]], outcome: Outcome) -> str:
-    """Say with which values it fails, and with which not: `wrong for bias of 0.8, 1.5 and 0.5; right for 0, 1 and left out`.
+def tried_values(values: Sequence[tuple[str, bool | None]], outcome: Outcome) -> str:
+    """Say with which values it fails, and with which not: `wrong for bias of 0.8, 1.5 and 0.5; right for 0, 1 and left out`;
+    and with which in another respect.
 
     Nothing where none of them passes: then no value decides, or nobody tried one that does not; nor where one is told of both.
     """
@@ -224,11 +225,13 @@ def tried_values(values: Sequence[tuple[str, bool]], outcome: Outcome) -> str:
     words = [
         (text.removeprefix(f"{name}=").removeprefix(f"{name} ") if name else text, fails) for text, fails in values
     ]
-    bad, good = ([text for text, fails in words if fails is of] for of in (True, False))
+    bad, good, odd = ([text for text, fails in words if fails is of] for of in (True, False, None))
     wrong, right = ("wrong", "right") if outcome.verdict == INCONSISTENT else ("it fails", "it runs")
     without = bad == [UNSTATED]  # the name stands where it is first told
     own = f"where {name} is left out" if without else f"for {f'{name} of ' if name else ''}{listed(bad)}"
-    return f"{wrong} {own}; {right} {'where it is left out' if good == [UNSTATED] else f'for {listed(good)}'}"
+    right += " where it is left out" if good == [UNSTATED] else f" for {listed(good)}"
+    otherwise = f"; {wrong} otherwise {'where it is left out' if odd == [UNSTATED] else f'for {listed(odd)}'}"
+    return f"{wrong} {own}; {right}{otherwise if odd else ''}"
 
 
 def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Parameter]:

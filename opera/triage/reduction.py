@@ -34,8 +34,9 @@ class Reduction(msgspec.Struct, frozen=True):
         despite: How many of those that pass have all that is told, and no other reason to pass is known; None: nobody counted.
         tried: What programs say of which several things differ, and of which nothing was learned: of those that have all that
             is told, how many fail and pass; and of the others (opera.triage.conditions.further).
-        values: Which values of what is told were tried alone, and whether the program fails with each, its own first:
-            `("bias=0.8", True), ("bias=1", False)` (opera.triage.conditions.values); nothing where no more than its own was.
+        values: Which values of what is told were tried alone, and whether the program fails with each, its own first; None: in
+            another respect: `("bias=0.8", True), ("bias=1", False)` (opera.triage.conditions.values); nothing where no more
+            than its own was.
         passing: The form of the program most like it that passes; None where none is known.
         explained: Whether all that have what decides fail; False where more decides that is not known.
         usual: Whether an ordinary call of the operator fails (opera.triage.conditions.usual); None: nobody asked.
@@ -74,7 +75,7 @@ class Reduction(msgspec.Struct, frozen=True):
     near: tuple[int, int] = (0, 0)
     despite: int | None = None
     tried: tuple[int, int, int, int] = (0, 0, 0, 0)
-    values: tuple[tuple[str, bool], ...] = ()
+    values: tuple[tuple[str, bool | None], ...] = ()
     passing: dict[str, Any] | None = None
     explained: bool = True
     usual: bool | None = None

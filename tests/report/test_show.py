@@ -353,6 +353,16 @@ def test_a_tensor_in_a_list_is_told_once() -> None:
         ((("k=4", True), ("k left out", False)), CRASH, "it fails for k of 4; it runs where it is left out"),
         ((("k left out", True), ("k=4", False)), INCONSISTENT, "wrong where k is left out; right for 4"),
         ((("k=1", True), ("k=2", True)), CRASH, ""),
+        (
+            (("int8", True), ("int32", False), ("(int8, f4)", None)),
+            CRASH,
+            "it fails for int8; it runs for int32; it fails otherwise for (int8, f4)",
+        ),
+        (
+            (("k=4", True), ("k=1", False), ("k left out", None)),
+            INCONSISTENT,
+            "wrong for k of 4; right for 1; wrong otherwise where it is left out",
+        ),
         ((), CRASH, ""),
     ],
 )

@@ -80,7 +80,7 @@ class Borne(NamedTuple):
         exact: Whether all that have all that is told fail, and all others pass.
         despite: How many pass though they have all that is told, and no other reason for it is known.
         tried: What programs say of which several things differ, and nothing of what is told was learned.
-        values: Which values of what is told were tried alone, and whether the program fails with each.
+        values: Which values of what is told were tried alone, and whether the program fails with each; None: otherwise.
         passing_one: The program most like it that passes, and lacks something of what is told; None where none is known.
         usual: Whether an ordinary call fails (opera.triage.conditions.usual); None: nobody asked.
         named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
@@ -95,7 +95,7 @@ class Borne(NamedTuple):
     tried: Tried = Tried()
     usual: bool | None = None
     passing_one: Program | None = None
-    values: tuple[tuple[str, bool], ...] = ()
+    values: tuple[tuple[str, bool | None], ...] = ()
     named: tuple[tuple[str, str], ...] = ()
 
 
@@ -424,8 +424,8 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, w
     )
     right = [x for x in known if not x.fails and made.passes(x.program)]
     beside = _passing_one(made, right, told)
-    values = tried_values(made.program, (*left.parameters, *left.besides, *more), known, wrong)
     named = tuple((x.says, x.words) for x in told.all if x.words)
+    values = tried_values(made.program, (*left.parameters, *left.besides, *more), known, wrong, dict(named))
     return Borne(left, more, failing, len(right), told.exact, told.despite, tried, ordinary, beside, values, named)
 
 

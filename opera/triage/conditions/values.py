@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from opera.programs.program import Instance, Program
@@ -17,8 +18,8 @@ from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.labels import Labelled
 from opera.triage.shrink import simpler, smaller
 
-SHOWN = 12
-"""Values that are shown at most."""
+SHOWN, OTHERWISE = 12, 3
+"""Values that are shown at most, and those with which it fails in another respect."""
 NUMBERS = re.compile(r"^(?:an? .*number\b.*|NaN.*|infinity|0) in an input$")
 """How it is told that numbers of an input decide."""
 LONG = 60
@@ -33,20 +34,26 @@ class Shown(NamedTuple):
 
 
 def tried(
-    program: Program, told: Iterable[str], labelled: Iterable[Labelled], wrong: Iterable[Program] = ()
-) -> tuple[tuple[str, bool], ...]:
+    program: Program,
+    told: Iterable[str],
+    labelled: Iterable[Labelled],
+    wrong: Iterable[Program] = (),
+    words: Mapping[str, str] | None = None,
+) -> tuple[tuple[str, bool | None], ...]:
     """Return which values of what is told were tried alone, and whether the program fails with each: its own first, then those
-    with which it fails and those with which it passes in turn, each kind by size, a dozen at most.
+    with which it fails and those with which it passes in turn, each kind by size, a dozen at most; then some with which it
+    fails in another respect (None), which a reader meets first.
 
     `bias=0.8`, `axes=[2, 1, 0]`, `x=0.9967` (all elements), `int8`, `2x3`; nothing where nothing of what is told has a value.
 
     Args:
         wrong: Programs that fail in another respect: with their values it is not right, though another of these passes.
+        words: What is told → how readers are told of which operand it is: of the dtype of one no other is shown.
     """
     if not isinstance(program, Instance):
         return ()
-    for says in told:
-        read = _reading(program, says)
+    for says, of_one in itertools.product(told, (True, False)):  # of one operand if that was tried alone, else of all
+        read = _reading(program, says, (words or {}).get(says, "") if of_one else "")
         own = read(program, program) if read is not None else None
         if read is None or own is None:
             continue
@@ -66,7 +73,9 @@ def tried(
             turns = itertools.zip_longest(
                 *([(x.text, fails) for x in y] for y, fails in zip(rows, (True, False), strict=True))
             )
-            return ((own.text, True), *(x for pair in turns for x in pair if x is not None))
+            odd = _shortest(x for x in others if x is not None and x.text not in {own.text, *found})
+            otherwise = [(x.text, None) for x in {x.text: x for x in odd}.values()][:OTHERWISE]
+            return ((own.text, True), *(x for pair in turns for x in pair if x is not None), *otherwise)
     return ()
 
 
@@ -74,7 +83,7 @@ def _shortest(found: Iterable[Shown]) -> list[Shown]:
     return sorted(found, key=lambda x: (len(x.text), x.order, x.text))
 
 
-def _reading(program: Instance, says: str) -> Callable[[Instance, Instance], Shown | None] | None:
+def _reading(program: Instance, says: str, words: str) -> Callable[[Instance, Instance], Shown | None] | None:
     """Return what reads of a program the value that is told so, None where all else is not as in the other."""
     name = deciding.key(says)
     name = name.removeprefix(deciding.GIVEN)
@@ -83,7 +92,8 @@ def _reading(program: Instance, says: str) -> Callable[[Instance, Instance], Sho
     if name in {x.name for x in program.inputs}:
         return lambda x, of: _input(x, of, name)
     if dtypes.members(says):
-        return _dtype
+        named = [x.name for x in program.inputs if x.name in words.split()]
+        return partial(_dtype_of, name=named[0]) if len(named) == 1 else _dtype
     if peculiar.is_rank(says):
         return _shape
     if NUMBERS.search(says):
@@ -129,6 +139,12 @@ def _dtype(x: Instance, of: Instance) -> Shown | None:
     found = [y.dtype for y in smaller.leaves(x)]
     plain = _left_of(x, simpler.is_type) == _left_of(of, simpler.is_type)
     return Shown(_each(found)) if found and same[0] == same[1] and plain and x.outputs == of.outputs else None
+
+
+def _dtype_of(x: Instance, of: Instance, name: str) -> Shown | None:
+    held = tensor(x, name)
+    same = x.params == of.params and _alike(x, of, but=name)
+    return Shown(f"{held.dtype} {name}") if held is not None and same else None
 
 
 def _shape(x: Instance, of: Instance) -> Shown | None:

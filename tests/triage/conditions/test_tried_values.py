@@ -65,7 +65,7 @@ def test_what_is_shown_was_said_and_is_short_enough_to_be_stored(pairs: list[tup
     found = tried(OWN, ["bias=0.8"], labelled)
     said = {(f"bias={x!r}", fails) for x, fails in pairs}
     assert len(found) <= SHOWN and found[:1] in ((), (("bias=0.8", True),)) and set(found[1:]) <= said
-    assert msgspec.json.decode(msgspec.json.encode(found), type=tuple[tuple[str, bool], ...]) == found
+    assert msgspec.json.decode(msgspec.json.encode(found), type=tuple[tuple[str, bool | None], ...]) == found
 
 
 def test_a_dtype_that_is_wrong_in_another_respect_is_not_right() -> None:
@@ -74,7 +74,7 @@ def test_a_dtype_that_is_wrong_in_another_respect_is_not_right() -> None:
     right = [Labelled(held[0], fails=False), Labelled(call(np.ones(2, np.bool_)), fails=False)]
     told = ["int8 inputs"]
     assert tried(own, told, right) == (("int8", True), ("bool", False), ("uint8", False))
-    assert tried(own, told, right, held[1:]) == (("int8", True), ("bool", False))
+    assert tried(own, told, right, held[1:]) == (("int8", True), ("bool", False), ("uint8", None))
 
 
 def test_right_is_a_number_that_stands_where_the_odd_one_does_beside_all_that_the_program_has() -> None:
@@ -84,3 +84,15 @@ def test_right_is_a_number_that_stands_where_the_odd_one_does_beside_all_that_th
     labelled = [Labelled(call(one * 2, one * 3), False), Labelled(call(one, one * 3), False)]
     labelled += [Labelled(call(one * 5, nan), True)]
     assert tried(own, ["NaN in an input"], labelled) == (("x1=nan", True), ("x1=3", False))
+
+
+def test_of_the_dtype_of_one_operand_no_other_is_shown() -> None:
+    """`Pad` with int32 axes: who reads `(float32, int64, int32)` must count."""
+    axes = np.array([0], np.int32)
+    own = call(DATA, axes)
+    labelled = [Labelled(call(DATA, axes.astype(np.int64)), False), Labelled(call(DATA.astype("int8"), axes), True)]
+    told = {"int32 inputs": "int32 x1"}
+    assert tried(own, ["int32 inputs"], labelled, words=told) == (("int32 x1", True), ("int64 x1", False))
+    assert tried(own, ["int32 inputs"], labelled)[0] == ("(float32, int32)", True)
+    shared = [Labelled(call(DATA.astype("int8"), axes.astype("int8")), False)]  # no program has another there alone
+    assert tried(own, ["int32 inputs"], shared, words=told) == (("(float32, int32)", True), ("int8", False))
