@@ -590,22 +590,3 @@ def test_a_compiler_s_own_other_way_confirms_what_is_expected_where_nobody_else_
     assert told(alone, ("tvm 1", PASS, OTHER)) == ["tvm 1"] and told(apart) == []
     assert told(("optimisations off", PASS, compilers.LESS)) == []  # of the library's own kernels, it may be
     assert told(("node by node", INCONSISTENT, compilers.EACH)) == []
-
-
-@pytest.mark.parametrize(
-    ("message", "native", "verdict"),
-    [
-        ("Node () Op (Pad) [ShapeInferenceError] type mismatch: axes", True, part.INFERENCE),
-        ("Node () Op (Pad) has no kernel", True, "conversion"),  # it says something else
-        ("Node () Op (Pad) [ShapeInferenceError] type mismatch: axes", False, "conversion"),
-    ],
-)
-def test_what_the_library_infers_by_itself_is_its_own_fault(message: str, native: bool, verdict: str) -> None:
-    """ONNX Runtime is built with ONNX's shape inference: what that says without it is ONNX's to mend."""
-    seen = Outcome(CRASH, "load", "Fail", message)
-    broken = Outcome(ERROR, "load", Unlawful.__name__, "type mismatch: axes")
-    tried = [Tried(AS_FOUND, "now", seen), Tried(LAWFUL, "ONNX's own shape inference", broken)]
-    told, why = part.decide(seen, tried, {"ShapeInferenceError": "conversion"}, exporter=False, native=native)
-    assert told == verdict and (
-        why.startswith("ONNX's own shape inference says so by itself") is (told == part.INFERENCE)
-    )

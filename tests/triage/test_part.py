@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
-from opera.compilers import APART, EACH, NODE, OWN, tflite
+from opera.compilers import APART, EACH, LAWFUL, NODE, OWN, tflite
+from opera.compilers.shared.packing import Unlawful
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome, Seen
 from opera.triage import evidence, part
 from opera.triage.blame import Subject
@@ -153,3 +155,22 @@ def test_a_wrapper_that_hands_out_no_tensor_of_no_bytes_is_no_kernel() -> None:
     assert found[0] == "interface"
     other = Outcome(CRASH, "infer", "RuntimeError", "x.cc:1 Invalid tensor size. Node number 1 (ADD) failed to invoke.")
     assert part.decide(other, [Tried(AS_FOUND, "now", other)], tflite.PLACES, exporter=False)[0] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("message", "native", "verdict"),
+    [
+        ("Node () Op (Pad) [ShapeInferenceError] type mismatch: axes", True, part.INFERENCE),
+        ("Node () Op (Pad) has no kernel", True, "conversion"),  # it says something else
+        ("Node () Op (Pad) [ShapeInferenceError] type mismatch: axes", False, "conversion"),
+    ],
+)
+def test_what_the_library_infers_by_itself_is_its_own_fault(message: str, native: bool, verdict: str) -> None:
+    """ONNX Runtime is built with ONNX's shape inference: what that says without it is ONNX's to mend."""
+    seen = Outcome(CRASH, "load", "Fail", message)
+    broken = Outcome(ERROR, "load", Unlawful.__name__, "type mismatch: axes")
+    tried = [Tried(AS_FOUND, "now", seen), Tried(LAWFUL, "ONNX's own shape inference", broken)]
+    told, why = part.decide(seen, tried, {"ShapeInferenceError": "conversion"}, exporter=False, native=native)
+    assert told == verdict and (
+        why.startswith("ONNX's own shape inference says so by itself") is (told == part.INFERENCE)
+    )

@@ -31,7 +31,7 @@ from opera.triage.conditions import (
     edges,
     elementwise,
     equal,
-    listing,
+    implied,
     literals,
     operands,
     peculiar,
@@ -45,14 +45,13 @@ from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.further import OTHERS, Tried, anew, evenly, further, in_turn
 from opera.triage.conditions.labels import Label, Labelled, labelled
-from opera.triage.conditions.learner import BASES, Learner, Outputs, Told, given_inputs
-from opera.triage.conditions.lengths import OF_LENGTH_0
+from opera.triage.conditions.learner import BASES, Learner, Outputs, Told
 from opera.triage.conditions.near import alone
 from opera.triage.conditions.ordinary import comparable, given_names
 from opera.triage.conditions.ranks import ALL
-from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, value_of
+from opera.triage.conditions.stated import value_of
 from opera.triage.conditions.values import tried as tried_values
-from opera.triage.sentence import EMPTY, lowered
+from opera.triage.sentence import lowered
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
@@ -99,7 +98,7 @@ class Borne(NamedTuple):
     named: tuple[tuple[str, str], ...] = ()
 
 
-class Asking(deciding.Look, Protocol):
+class Asking(deciding.Lowers, Protocol):
     """Tells what programs show, and whether they fail alike; `bounds`: what the library says of inputs; `corpus`: programs that
     others wrote."""
 
@@ -120,9 +119,6 @@ class Asking(deciding.Look, Protocol):
 
     def reference(self, program: Program) -> list[Value] | None:
         """Return what the library computes for a program, None where it rejects it. Raises Spent."""
-
-    def lowered(self, program: Program) -> list[str]:
-        """Return the names of the operators that a program is of once it came to the compiler, where they are known."""
 
     def go_on(self) -> None:
         """Take some more time for what is asked from now on."""
@@ -195,7 +191,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     alike = (x.program for x in seen if not x.fails and x.program.operator == program.operator)
     inputs = dict.fromkeys(given_names(alike))
     defaults = {**defaults, program.operator: {**inputs, **known}}
-    read = (*decided.parameters, *given_inputs(decided.besides))
+    read = (*decided.parameters, *implied.given_inputs(decided.besides))
     moot = partial(_moot, ask, read, defaults)
     loud = shown.verdict != INCONSISTENT or shown.symptom == COUNT
     channels = {name: x.channels for name, x in ask.bounds.get(program.operator, {}).items() if x.channels}
@@ -285,7 +281,7 @@ def borne_out(
         return [Labelled(x, fails) for x, fails in zip(more, noted(more), strict=True) if fails is not None]
 
     own = defaults.get(program.operator, {})
-    known, inputs = [*seen], [x.removeprefix(deciding.GIVEN) for x in given_inputs(decided.besides)]
+    known, inputs = [*seen], [x.removeprefix(deciding.GIVEN) for x in implied.given_inputs(decided.besides)]
     with suppress(Spent):
         parameters = [deciding.named(x) for x in decided.parameters]
         known += axes.apart(program, asked, defaults)
@@ -413,9 +409,9 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, w
     all_of_rank = any(x.says.startswith(ALL) for x in told.found)  # then one of them is no news
     found = [x.says for x in told.found]
     left_besides = (x.says for x in told.besides if not (all_of_rank and peculiar.is_rank(x.says)))
-    besides = tuple(x for x in left_besides if not _told_of_one(x, found))
+    besides = tuple(x for x in left_besides if not implied.of_one(x, found))
     own = (x.says for x in told.parameters)  # that it is not below another is more than that it is given
-    parameters = (x for x in own if not any(_tells_given(x, y.says) for y in told.found))
+    parameters = (x for x in own if not any(implied.given(x, y.says) for y in told.found))
     left = Decided(tuple(parameters), besides)
     more = tuple(x.says for x in told.found if x.says not in left.besides)
     failing = sum(x.fails for x in known)
@@ -427,28 +423,6 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, w
     named = tuple((x.says, x.words) for x in told.all if x.words)
     values = tried_values(made.program, (*left.parameters, *left.besides, *more), known, wrong, dict(named))
     return Borne(left, more, failing, len(right), told.exact, told.despite, tried, ordinary, beside, values, named)
-
-
-def _tells_given(says: str, found: str) -> bool:
-    """Whether what else is told tells of a parameter what is told of it: that it is not below another is more than that it is
-    given, so is that it is beyond a dtype, and so are the length of the axis that it names, and that it lists several."""
-    name = deciding.named(says)
-    several = listing.OF_SEVERAL.fullmatch(found)
-    given = f" {name} names " in found or (several is not None and several[1] == name)
-    more = (f"{name}{NOT_BELOW}", f"{name}{BEYOND_DTYPE}")
-    return found.startswith(more) or (says.endswith(deciding.IS_GIVEN) and given)
-
-
-def _told_of_one(says: str, found: Iterable[str]) -> bool:
-    """Whether what is told of any input is told of one by name, too: `a negative number in steps`, `the first axis of x of
-    length 0`; an end of int64 is beyond int32."""
-    named = {
-        EMPTY: OF_LENGTH_0,
-        peculiar.NEGATIVE_INPUT: f"{peculiar.NEGATIVE} in ",
-        f"{peculiar.BEYOND_INT32} in an input": "INT64_",
-    }
-    more = [elementwise.implied(x) for x in found]
-    return says in named and (any(named[says] in x and x != says for x in found) or any(x and x in says for x in more))
 
 
 def _unlike(one: Program, other: Program) -> int:

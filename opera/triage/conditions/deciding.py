@@ -83,6 +83,13 @@ class Look(Protocol):
         """Return what a program shows in a process of its own, asked again each time."""
 
 
+class Lowers(Look, Protocol):
+    """Tells of which operators programs are once they came to the compiler, too."""
+
+    def lowered(self, program: Program) -> list[str]:
+        """Return the names of the operators that a program is of once it came to the compiler, where they are known."""
+
+
 class Condition(NamedTuple):
     """Something that a program has, and what it is without it.
 

@@ -65,7 +65,7 @@ class Edge(NamedTuple):
 
     def feature(self, name: str) -> Feature:
         """Return whether an input of this name holds a number between the two, and how that is told."""
-        low, high = rounded(self.below, self.least), rounded(self.above, self.most)
+        low, high = _rounded(self.below, self.least), _rounded(self.above, self.most)
         zero = self.below == 0 and self.above == np.inf
         if zero or (self.above == 0 and self.below == -np.inf):
             sign = "positive" if zero else "negative"
@@ -83,7 +83,7 @@ class Edge(NamedTuple):
         """Return whether a parameter of this name is between the two, and how that is told; None where its size is between two
         numbers. `value` tells what it is.
         """
-        low, high = rounded(self.below, self.least), rounded(self.above, self.most)
+        low, high = _rounded(self.below, self.least), _rounded(self.above, self.most)
         ends = np.isfinite(self.below), np.isfinite(self.above)
         if self.read == SIZE:
             told = {(True, False): f"> {low} or < -{low}", (False, True): f"> -{high} and < {high}"}.get(ends, "")
@@ -100,7 +100,7 @@ class Edge(NamedTuple):
         return "a large negative number" if self.below == -np.inf and self.above <= 0 else ""
 
 
-def rounded(passes: float, fails: float) -> str:
+def _rounded(passes: float, fails: float) -> str:
     """Return a number that passes with as few digits, two at least, as leave it on its side of the one that fails."""
     for digits in range(DIGITS, 17):
         told = f"{passes:.{digits}g}"

@@ -11,16 +11,16 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import dtypes
-from opera.triage.conditions.arguments import with_input
 from opera.triage.conditions.peculiar import NEGATIVE, Array
 from opera.triage.conditions.stated import Feature, value_of
+from opera.triage.conditions.varied import filled
 from opera.triage.shrink import simpler, smaller
 
 OPERANDS = 3
@@ -125,7 +125,7 @@ def _numbers(program: Program, name: str, known: Mapping[str, Value]) -> Array |
     value = value_of(program, name, known)
     if isinstance(value, Tensor):
         return simpler.numbers(value) if _counts(value) else None
-    return np.array(value) if isinstance(value, int | float) and abs(value) < LARGE else None
+    return np.array(value) if type(value) in (int, float) and abs(cast(float, value)) < LARGE else None
 
 
 def _somewhere(
@@ -144,10 +144,6 @@ def _somewhere(
 
 def _with(program: Instance, name: str, number: int) -> Instance | None:
     """Return a call with this number in all elements of an operand; None where its dtype has none such."""
-    held = next((x.value for x in program.inputs if x.name == name), None)
-    if isinstance(held, Tensor):
-        if number < 0 and held.dtype.startswith("u"):
-            return None
-        return with_input(program, name, simpler.numbered(np.full(held.shape, number, "int64"), held.dtype))
-    own = program.params.get(name)
-    return smaller.with_param(program, name, float(number) if isinstance(own, float) else number) or program
+    if isinstance(own := program.params.get(name), int | float):
+        return smaller.with_param(program, name, float(number) if isinstance(own, float) else number) or program
+    return filled(program, name, number)

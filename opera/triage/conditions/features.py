@@ -29,7 +29,7 @@ from opera.triage.conditions import (
     sizes,
 )
 from opera.triage.conditions.arguments import is_flag, unstated
-from opera.triage.conditions.edges import rounded
+from opera.triage.conditions.edges import PLAIN, Edge
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.lengths import (
     broadcast,
@@ -202,15 +202,9 @@ def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -
 def _on_its_side(name: str, plain: Value, passes: Value, known: Mapping[str, Value]) -> Iterator[Feature]:
     """Yield that a fraction is less, or more, than one that passes, of whose other side its default is."""
     if isinstance(plain, float) and isinstance(passes, float) and plain != passes:
-        less = plain < passes
-        words = f"{name} {'<' if less else '>'} {rounded(passes, plain)}"
-        yield Feature(words, partial(_is_beyond_one, name=name, less=less, than=passes, known=known))
-
-
-def _is_beyond_one(program: Program, name: str, less: bool, than: float, known: Mapping[str, Value]) -> bool:
-    value = value_of(program, name, known)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and (value < than if less else value > than)
+        below, above = (passes, np.inf) if passes < plain else (-np.inf, passes)
+        made = Edge(PLAIN, below, plain, plain, above).of(name, partial(value_of, name=name, known=known))
+        yield from [made] if made is not None else []
 
 
 def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:

@@ -10,7 +10,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -22,6 +21,7 @@ from opera.triage.conditions import (
     deciding,
     dtypes,
     equal,
+    implied,
     operands,
     peculiar,
     refuting,
@@ -187,8 +187,8 @@ class Learner:
         rivals = rivals or separating.triples(candidates, having) or separating.nearly(candidates, having)
         found = self._of_axis(told, rivals[0] if rivals else [], failing, passing)
         found = [*order, *self._of_operands(found, failing)]
-        besides = _unless_promoted([*parameters, *found], besides, passing)
-        besides, found = _of_given(besides, found)
+        besides = implied.unless_promoted([*parameters, *found], besides, passing)
+        besides, found = implied.of_given(besides, found)
         if self.loud:  # a crash hides nowhere: what passes lacks something, though it be short
             having = whole if told or found else [x for x in passing if not self._empty(x)]
         unsure = [x for x in unsure if all(y.holds(x) for y in found)]
@@ -263,7 +263,7 @@ class Learner:
         """Return what is told with the value of what is given in its place, where programs pass that are given the default,
         with which the library computes what it does without. Wrong outputs are right then in any case.
         """
-        given = (*self.decided.parameters, *given_inputs(self.decided.besides))
+        given = (*self.decided.parameters, *implied.given_inputs(self.decided.besides))
         if not self.loud or len(given) != 1:
             return told
         made = []
@@ -565,31 +565,6 @@ def renumbered(program: Program) -> Program:
     return smaller.mapped(program, change)
 
 
-def _unless_promoted(told: Sequence[Feature], besides: list[Feature], passing: Sequence[Program]) -> list[Feature]:
-    """Return what else decides without the dtypes that inputs have, where to what they are promoted tells as much."""
-    if not any(dtypes.unpromoted(x.says) != x.says for x in told):
-        return besides
-    left = [x for x in besides if not dtypes.members(x.says)]
-    having = (sum(all(y.holds(x) for y in (*told, *of)) for x in passing) for of in (left, besides))
-    return left if len(set(having)) == 1 else besides
-
-
-def _of_given(besides: list[Feature], found: list[Feature]) -> tuple[list[Feature], list[Feature]]:
-    """Return what else decides without that something is given, where it is told of what kind: that says so."""
-    for of in [x for x in (*besides, *found) if given_inputs([x.says]) or x.says.endswith(deciding.IS_GIVEN)]:
-        name = of.says.removeprefix(deciding.GIVEN).removesuffix(deciding.IS_GIVEN)
-        says = re.compile(rf"{re.escape(name)} of |an? (?:number|float|integer|tensor) for {re.escape(name)}$")
-        kind = next((x for x in (*besides, *found) if says.match(x.says)), None)
-        if kind is not None:
-            both = Feature(kind.says, partial(_holds_both, kind, of))
-            besides, found = ([both if x is kind else x for x in y if x is not of] for y in (besides, found))
-    return besides, found
-
-
-def _holds_both(one: Feature, other: Feature, program: Program) -> bool:
-    return one.holds(program) and other.holds(program)
-
-
 def _all_one(other: Program, program: Program) -> bool:
     """Whether all axes have length 1 of an input that has a longer one in a program."""
     pairs = [(x.shape, y.shape) for x, y in zip(smaller.leaves(other), smaller.leaves(program), strict=False)]
@@ -600,8 +575,3 @@ def _short(other: Program, program: Program) -> bool:
     """Whether an axis has length 1 that is longer in a program, or there is no axis at all: most mistakes do not show there."""
     pairs = [(x.shape, y.shape) for x, y in zip(smaller.leaves(other), smaller.leaves(program), strict=False)]
     return any((two and not one) or any(x == 1 < y for x, y in zip(one, two, strict=False)) for one, two in pairs)
-
-
-def given_inputs(told: Iterable[str]) -> list[str]:
-    """Return the inputs of which it is told that they are given."""
-    return [x for x in told if re.fullmatch(rf"{deciding.GIVEN}\S+", x)]

@@ -35,7 +35,7 @@ def triples(candidates: Sequence[Feature], passing: Sequence[Program]) -> list[l
     made = list[list[Feature]]()
     for one, two in itertools.combinations(range(len(has)), 2) if passing else ():
         both = has[one] & has[two]
-        for three in range(two + 1, len(has)) if len(both) else ():
+        for three in range(two + 1, len(has)) if both else ():
             if not both & has[three]:
                 lacking = {three: both, two: has[one] & has[three], one: has[two] & has[three]}
                 if all(len(of) >= least[x] for x, of in lacking.items()):

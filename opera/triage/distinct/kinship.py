@@ -31,7 +31,7 @@ from opera.store import examined
 from opera.store.workspace import Workspace
 from opera.triage import failure
 from opera.triage.conditions import deciding, dtypes, kinds, peculiar
-from opera.triage.conditions.deciding import Look
+from opera.triage.conditions.deciding import Look, Lowers
 from opera.triage.failure import as_wrong
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import EMPTY, is_relation
@@ -42,14 +42,11 @@ ALIKE, APART, UNTOLD = "alike", "apart", "untold"
 """What was seen of two programs: they fail alike with all that tells them apart; one does not; or nothing can be said."""
 
 
-class Stating(Look, Protocol):
+class Stating(Lowers, Protocol):
     """Tells what programs show, also beside outputs that are stated. Raises Spent."""
 
     def reference(self, program: Program) -> list[Value] | None:
         """Return what the library computes for a program, None where it rejects it."""
-
-    def lowered(self, program: Program) -> list[str]:
-        """Return the names of the operators that a program is of once it came to the compiler, where they are known."""
 
     def stated(self, program: Program, expected: Sequence[Value]) -> Outcome:
         """Return what a program shows if its outputs are to be these, whatever its library says of it."""

@@ -7,25 +7,18 @@ reads of `sobel_edges` begins at the wrong place. The plainest calls that become
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Protocol, cast
+from typing import cast
 
 from opera import libraries
 from opera.libraries import Lowering
 from opera.oracle import location
 from opera.programs.program import Program
 from opera.programs.verdicts import INCONSISTENT, Outcome
-from opera.triage.conditions.deciding import Look
+from opera.triage.conditions.deciding import Lowers
 from opera.triage.shrink.minimise import Spent
 
 
-class Asking(Look, Protocol):
-    """Tells what programs show, and of which operators they are once they came to the compiler."""
-
-    def lowered(self, program: Program) -> list[str]:
-        """Return the names of the operators that a program is of, where they are known. Raises Spent."""
-
-
-def parts(ask: Asking, program: Program, shown: Outcome) -> tuple[str, ...]:
+def parts(ask: Lowers, program: Program, shown: Outcome) -> tuple[str, ...]:
     """Return the operators of the exported file, each with the plainest call that becomes it, of which that is wrong by itself.
 
     Nothing where the call becomes one operator, or its outputs are not wrong; as many as there is time to ask about.

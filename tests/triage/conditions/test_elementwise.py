@@ -132,5 +132,10 @@ def test_what_no_operand_can_hold_is_not_asked_about(dtype: str) -> None:
     held = simpler.numbered(np.array([1, 0]), dtype)
     program = Instance("onnx", "Any", {}, (Operand("a", held), Operand("b", held)), ("y",), {})
     assert not [*elementwise.beside(program, {})] and not [*elementwise.features(program, {})]
+    truth = call(np.array([1]), None, b=2)
+    [same] = [
+        x for x in elementwise.features(call(np.array([2]), None, b=2), {"b": NO_DEFAULT}) if x.says.startswith("equal")
+    ]
+    assert not same.holds(truth) and not same.holds(call(np.array([1]), None, b=True)), "a truth value is no number"
     huge = call(np.array([1]), None, b=2**70)
     assert not [*elementwise.features(huge, {"b": NO_DEFAULT})]

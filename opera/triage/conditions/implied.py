@@ -1,0 +1,67 @@
+"""What is told no more, for something else that is told says as much, or more: that numbers have different signs says that one
+is negative; that a number is beyond a dtype says that it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from opera.programs.program import Program
+from opera.triage.conditions import deciding, dtypes, elementwise, listing, peculiar
+from opera.triage.conditions.lengths import OF_LENGTH_0
+from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, Feature
+from opera.triage.sentence import EMPTY
+
+
+def given(says: str, found: str) -> bool:
+    """Whether what else is told tells of a parameter what is told of it: that it is not below another is more than that it is
+    given, so is that it is beyond a dtype, and so are the length of the axis that it names, and that it lists several."""
+    name = deciding.named(says)
+    several = listing.OF_SEVERAL.fullmatch(found)
+    given = f" {name} names " in found or (several is not None and several[1] == name)
+    more = (f"{name}{NOT_BELOW}", f"{name}{BEYOND_DTYPE}")
+    return found.startswith(more) or (says.endswith(deciding.IS_GIVEN) and given)
+
+
+def of_one(says: str, found: Iterable[str]) -> bool:
+    """Whether what is told of any input is told of one by name, too: `a negative number in steps`, `the first axis of x of
+    length 0`; an end of int64 is beyond int32."""
+    named = {
+        EMPTY: OF_LENGTH_0,
+        peculiar.NEGATIVE_INPUT: f"{peculiar.NEGATIVE} in ",
+        f"{peculiar.BEYOND_INT32} in an input": "INT64_",
+    }
+    more = [elementwise.implied(x) for x in found]
+    return says in named and (any(named[says] in x and x != says for x in found) or any(x and x in says for x in more))
+
+
+def unless_promoted(told: Sequence[Feature], besides: list[Feature], passing: Sequence[Program]) -> list[Feature]:
+    """Return what else decides without the dtypes that inputs have, where to what they are promoted tells as much."""
+    if not any(dtypes.unpromoted(x.says) != x.says for x in told):
+        return besides
+    left = [x for x in besides if not dtypes.members(x.says)]
+    having = (sum(all(y.holds(x) for y in (*told, *of)) for x in passing) for of in (left, besides))
+    return left if len(set(having)) == 1 else besides
+
+
+def of_given(besides: list[Feature], found: list[Feature]) -> tuple[list[Feature], list[Feature]]:
+    """Return what else decides without that something is given, where it is told of what kind: that says so."""
+    for of in [x for x in (*besides, *found) if given_inputs([x.says]) or x.says.endswith(deciding.IS_GIVEN)]:
+        name = of.says.removeprefix(deciding.GIVEN).removesuffix(deciding.IS_GIVEN)
+        says = re.compile(rf"{re.escape(name)} of |an? (?:number|float|integer|tensor) for {re.escape(name)}$")
+        kind = next((x for x in (*besides, *found) if says.match(x.says)), None)
+        if kind is not None:
+            both = Feature(kind.says, partial(_holds_both, kind, of))
+            besides, found = ([both if x is kind else x for x in y if x is not of] for y in (besides, found))
+    return besides, found
+
+
+def _holds_both(one: Feature, other: Feature, program: Program) -> bool:
+    return one.holds(program) and other.holds(program)
+
+
+def given_inputs(told: Iterable[str]) -> list[str]:
+    """Return the inputs of which it is told that they are given."""
+    return [x for x in told if re.fullmatch(rf"{deciding.GIVEN}\S+", x)]
