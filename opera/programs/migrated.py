@@ -75,6 +75,12 @@ class Manifest(msgspec.Struct, frozen=True):
     needs: dict[str, int] = {}
     operators: dict[str, int] = {}
 
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """What is fed to one artefact, and is held by another as a constant."""
+        fed = [set(x.feeds) for x in self.artefacts.values()]
+        return tuple(name for name in sorted(set[str]().union(*fed)) if any(name not in x for x in fed))
+
 
 class Export(msgspec.Struct, frozen=True):
     """How it went to make an artefact that a test offers: the artefact, or the exporter's error, and seconds inside it.

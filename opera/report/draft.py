@@ -45,6 +45,7 @@ from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, disputed, part
+from opera.triage.conditions import dtypes
 from opera.triage.distinct import causes
 from opera.triage.doubts import NOT_SHOWN
 from opera.triage.failure import quiet
@@ -272,8 +273,11 @@ def _route(workspace: Workspace, shown: Choice) -> Iterator[str]:
     manifest = (
         migrated.read_manifest(folder) if variant == "constants" and (folder / "manifest.json").is_file() else None
     )
-    if held := blame.constants(manifest) if manifest else ():
-        yield f"in the model below {listed(held)} {'are initializers' if len(held) > 1 else 'is an initializer'}"
+    if held := manifest.constants if manifest else ():
+        alone = shown.reduction.constant if shown.reduction is not None and len(held) > 1 else ()
+        says = {"it fails so": [x for x, fails in alone if fails], "it runs": [x for x, fails in alone if not fails]}
+        more = "".join(f"; {does} where {dtypes.either(of)} alone is one" for does, of in says.items() if of)
+        yield f"in the model below {listed(held)} {'are initializers' if len(held) > 1 else 'is an initializer'}{more}"
 
 
 def _kept(script: str, *, short: bool) -> Iterator[str]:

@@ -34,7 +34,6 @@ from opera.compilers import (
 from opera.errors import NoAnswer
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import migrated
-from opera.programs.migrated import Manifest
 from opera.programs.program import Captured, Instance, Program, Provenance
 from opera.programs.verdicts import (
     ABORT,
@@ -79,7 +78,7 @@ from opera.triage.sentence import NO_CONSTANT
 from opera.triage.shrink import simpler, smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 11
+RULES = 12
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -273,7 +272,7 @@ def subject(workspace: Workspace, finding: str, verdicts: list[Verdict]) -> Subj
     return Subject(
         finding, x.environment, x.frontend, x.variant, x.test, x.outcome, chosen.deciding,
         program=chosen.reduction.program().program if chosen.reduction else workspace.instance(manifest.instance),
-        constants=constants(manifest),
+        constants=manifest.constants,
         random=RANDOM in manifest.tags,
         drawn=RANDOM in manifest.tags and x.outcome.verdict == INCONSISTENT and x.outcome.symptom not in FORMS,
         unconfirmed=frozenset(
@@ -281,13 +280,6 @@ def subject(workspace: Workspace, finding: str, verdicts: list[Verdict]) -> Subj
             if (y.frontend, y.environment) == (x.frontend, x.environment) and y.outcome.verdict not in (PASS, SCREENED)
         ) if x.outcome.verdict in (INCONSISTENT, UNSTABLE) else frozenset(),
     )  # fmt: skip
-
-
-def constants(manifest: Manifest) -> tuple[str, ...]:
-    """Return what is fed to one artefact of a test, and is held by another as a constant."""
-    fed = [set(x.feeds) for x in manifest.artefacts.values()]
-    every = set[str]().union(*fed)
-    return tuple(name for name in sorted(every) if any(name not in x for x in fed))
 
 
 class Ask(msgspec.Struct, frozen=True):

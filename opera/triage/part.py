@@ -135,7 +135,8 @@ def decide(
        that converts it never reads what decides, or the importer makes the same of the program as of the one without that,
        which passes.
     6. Dtype or shape is what differs, and what the importer made states for that output what is returned: it is the
-       CONVERSION. It states what is expected, and not as the most that it can be: the KERNEL.
+       CONVERSION; so it is where it states another dtype than is expected, and fails in words later. It states what is
+       expected, and not as the most that it can be: the KERNEL.
     7. What the importer made is run apart: wrong, it is the CONVERSION, and so it is where it is right once its indices count
        from the front, as the compiler's operators take them; right, what comes after it, the KERNEL, and where one
        operator by itself does not give what numpy gives, that is named (INFERENCE, where its shape is inferred wrongly). Run
@@ -219,6 +220,8 @@ def decide(
         if is_made(found.outcome) and found.outcome.message in made:
             return CONVERSION, f"the importer makes the same of it without {listed(found.names)}: {found.way}"
     for found in by[DECLARED]:
+        if now.verdict in (CRASH, ABORT) and now.stage != "load" and _mistyped(found.outcome):
+            return CONVERSION, f"before it fails, the dtype is wrong already in {found.way}"
         if part := _stated(found.outcome, now):
             told = "wrong already" if part == CONVERSION else "right still"
             return part, f"its {now.symptom} is {told} in {found.way}"
@@ -478,6 +481,12 @@ def _stated(stated: Outcome, now: Outcome) -> str:
     if stated.verdict not in (PASS, INCONSISTENT, SCREENED) or returned is None:
         return ""
     return "" if now.symptom == "shape" and _fits(now.message) else KERNEL
+
+
+def _mistyped(stated: Outcome) -> bool:
+    """Whether the importer's result states another dtype for an output than is expected: nothing that comes after it can be
+    right."""
+    return stated.verdict in (INCONSISTENT, SCREENED) and stated.symptom == "dtype"
 
 
 def _fits(message: str) -> bool:

@@ -49,10 +49,14 @@ class Reduction(msgspec.Struct, frozen=True):
         fed: Of a plain form, whether the file that it is cut of fails only where constants of the file are fed, as opera has a
             compiler take them; who loads the file otherwise sees no failure of it.
         held: Inputs that may state sizes, and what is said in place of the message where the model holds one as a constant.
+        constant: Of several inputs that the model holds as constants, whether it fails so if each alone is one, or runs; those
+            of which neither is known are left out.
         settings: Settings without each of which it passes, opera's or a default that users may change: `INFERENCE_NUM_THREADS=1
             is set`.
         named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
         silent: Of a crash or a refusal, programs beside it that gave wrong outputs, as forms: opera.triage.reducer.hidden asks.
+        imported: Whether what the compiler's importer made of it is right, where programs of other dtypes fail alike and it is
+            not so of them (opera.triage.reducer.imported); None: no such are known. `apart`: these programs, as forms.
         incidental: Operators beside its own that fail so of the same input (opera.triage.reducer.incidental).
         siblings: Other operators that fail so of the same inputs, and whose names are similar or which take as many
             (opera.triage.reducer.siblings).
@@ -87,7 +91,10 @@ class Reduction(msgspec.Struct, frozen=True):
     finished: bool = True
     fed: bool = False
     held: tuple[tuple[str, str], ...] = ()
+    constant: tuple[tuple[str, bool], ...] = ()
     silent: tuple[dict[str, Any], ...] = ()
+    imported: bool | None = None
+    apart: tuple[dict[str, Any], ...] = ()
     incidental: tuple[str, ...] = ()
     siblings: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()

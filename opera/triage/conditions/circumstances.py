@@ -114,6 +114,9 @@ class Asking(deciding.Lowers, Protocol):
     def otherwise(self, program: Program) -> bool:
         """Whether a program that was asked about fails in other words, or in another respect, in the same stage."""
 
+    def apart(self, program: Program, of: Program) -> bool:
+        """Whether a program that fails as another does is of another part of the compiler. Raises Spent."""
+
     def seen(self) -> list[Labelled]:
         """Return what is known of programs already: the member that was reduced, and what a search has asked about."""
 
@@ -152,6 +155,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
             False if fails is None and ask.runs_wrongly(x) else fails for x, fails in zip(programs, found, strict=True)
         ]
         found = [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
+        found = [None if fails and ask.apart(x, program) else fails for x, fails in zip(programs, found, strict=True)]
         spared = set[str]()
         with suppress(Spent):  # what was answered stands
             spared = by_luck([x for x, fails in zip(programs, found, strict=True) if fails is False])
@@ -186,6 +190,8 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     with suppress(Spent):
         lucky = by_luck([x.program for x in seen if not x.fails][:PASSING])
         seen = [x for x in seen if x.program.id not in lucky]
+    with suppress(Spent):
+        seen = [x for x in seen if not (x.fails and ask.apart(x.program, program))]
     seen = [x for x in seen if not deciding.is_held(x.program, program)]  # how it is given is told by what decides
     known = defaults.get(program.operator, {})
     alike = (x.program for x in seen if not x.fails and x.program.operator == program.operator)

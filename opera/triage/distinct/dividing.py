@@ -29,6 +29,8 @@ MOST = 5
 """Members of a finding that are worth reducing, for it to be split."""
 EXPANDED = "body"
 """What a call is made of, where it is not converted as one (`Instance.context`): another program than the call itself."""
+IMPORTED = {True: "imported rightly", False: "imported wrongly"}
+"""How it is told apart which part of a compiler is wrong, where that depends on dtypes."""
 INPUT, FIRST = "input ", "input 0"
 """Options that tell dtypes of inputs."""
 
@@ -251,8 +253,8 @@ def part(finding: str, kind: bytes) -> str:
 
 def decisive(reduction: Reduction) -> list[Any]:
     """Return what tells the causes of one signature apart: operators, deciding parameters, kind of dtype, kind of wrong answer,
-    whether it takes a version of the operator that the compiler does not declare to know, and whether an exporter's newest
-    version is right, which is so of one mistake and not of another.
+    whether it takes a version of the operator that the compiler does not declare to know, whether an exporter's newest
+    version is right, which is so of one mistake and not of another, and so whether what was imported is right.
 
     Operator and dtype do not count where the signature knows the place without: a crash whose message or converter is one, or
     that a named converter raised (`Constant`'s, whether the node stands alone or in a branch of `If`). Of a parameter
@@ -270,6 +272,7 @@ def decisive(reduction: Reduction) -> list[Any]:
     needed = sorted({deciding.key(text) for text in reduction.deciding})
     newer = [NEWER] if not known and NEWER in shown.details.get("tags", ()) else []
     left = [x for x in reduction.settings if of_version(x)]
+    left += [IMPORTED[reduction.imported]] if reduction.imported is not None else []
     return [operators, needed, "" if known else dtype, _lost(shown), *newer, *left]
 
 

@@ -34,10 +34,12 @@ from opera.programs.verdicts import (
 )
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
+from opera.triage.conditions import dtypes
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.failure import alike, as_wrong, rounded, says_the_same
 from opera.triage.reducer import witness
+from opera.triage.reducer.imported import Imported
 from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent
 
@@ -95,6 +97,8 @@ class Asker:
         second: Who is asked for what is expected where the library's own reference has no answer: whoever computed that of the
             test that the search began with.
         limited: Whether a documented limit of the compiler explains the target.
+        imported: Tells which part of the compiler is wrong of programs of other dtypes.
+        others: Programs that fail as the target does, of other dtypes, and of another part of the compiler: the first of each.
         bounds, broken: What the library says of the size of inputs, and what of it does not hold of the target itself.
     """
 
@@ -119,9 +123,11 @@ class Asker:
         self.second = ""
         self._defaults: smaller.Defaults = {}
         self._masked, self.limited = False, True
+        self.imported, self.others = Imported(self), dict[str, Program]()
         self.outcomes: dict[str, Outcome] = {}
         self.programs: dict[str, Program] = {}
         self._computed: dict[str, list[Value] | None] = {}
+        self._elsewhere = set[str]()
         self._witnessed: dict[tuple[str, str], dict[str, Outcome]] = defaultdict(dict)
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
@@ -273,11 +279,23 @@ class Asker:
         return not self._runs(program) and bool(self.within([program]))
 
     def otherwise(self, program: Program) -> bool:
-        """Whether a program that was asked about fails in the same stage, in other words or in another respect."""
+        """Whether a program that was asked about fails in the same stage, in other words or in another respect, or of another
+        part of the compiler."""
         target, shown = self.target, self.outcomes.get(program.id)
         if target is None or shown is None or not self.within([program]):
             return False
+        if program.id in self._elsewhere:
+            return True
         return (shown.verdict, shown.stage) == (target.verdict, target.stage) and not self._like(shown)
+
+    def apart(self, program: Program, of: Program) -> bool:
+        """Whether a program that fails as another does, and of other dtypes, does so of another part of the compiler: what was
+        imported is right of the one alone. Raises Spent."""
+        if self.target is None or self.target.stage == "load" or not self.imported.apart(program, of):
+            return False
+        self._elsewhere.add(program.id)
+        self.others.setdefault(dtypes.promoted(program), program)
+        return True
 
     def go_on(self) -> None:
         """Take a part more of the time that there was, for what is asked from now on."""
@@ -345,6 +363,10 @@ class Asker:
     def by_way(self, program: Program, way: str) -> Outcome:
         """Return what a program shows in another way to run it (opera.compilers.Way). Raises Spent."""
         return self._one(program, msgspec.structs.replace(self.question, way=way))
+
+    def by_variant(self, program: Program, variant: str) -> Outcome:
+        """Return what a program shows by another variant of the frontend. Raises Spent."""
+        return self._asked(self.captured(program), msgspec.structs.replace(self.question, variant=variant))
 
     def agreed(self, program: Program) -> bool:
         """Whether another implementation gives what is expected of a program that was asked about."""

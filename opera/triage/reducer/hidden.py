@@ -161,6 +161,25 @@ def beside_it(workspace: Workspace, probe: Probe, of: Reduction, seconds: float)
                     yield found
 
 
+def of_other_dtypes(workspace: Workspace, probe: Probe, of: Reduction, seconds: float) -> Iterator[Verdict]:
+    """Yield what programs fail of that have other dtypes, and are wrong in another part of the compiler: a test of its own.
+
+    Args:
+        seconds: What it may take.
+    """
+    verdicts = [x for x in stored.of_test(workspace, of.test) if all(getattr(x, y) == getattr(of, y) for y in KEY)]
+    if not of.apart or not verdicts:
+        return
+    ask = about(probe, of, Budget(seconds))
+    ask.beside = witness.beside(workspace, verdicts[0])
+    with suppress(Spent, OperaError):
+        for program in (parse_captured(x).program for x in of.apart):
+            if ask.fails(ask.look([program])[0]) and ask.agreed(program):
+                found = store(workspace, ask, verdicts[0], program, "of other dtypes")
+                yield from [found] if found is not None else []
+                return
+
+
 def unbounded(program: Program) -> set[str]:
     """Return the parameters that are infinite or NaN."""
     params = (x for call in program.instances() for x in call.params.items())

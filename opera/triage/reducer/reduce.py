@@ -67,6 +67,8 @@ PATIENCE = 10.0
 """Seconds that a candidate may take: one that is much slower than a member is no smaller."""
 HANGS, SLOWER = 2.0, 10.0
 """Seconds after which a candidate hangs, and so many times the usual ones, whichever is more: each takes all of them."""
+CONSTANTS = "constants"
+"""Variant of a frontend by which inputs that state sizes and the like are constants of the model."""
 TRIED = 3
 """Members that are looked at, the smallest first, until one fails by the library's own reference."""
 BACK = 6
@@ -177,8 +179,11 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         usual=borne.usual,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
         held=_held(ask, found),
+        constant=_constant(ask, found, workspace),
         settings=(*needed, *left),
         silent=tuple(ask.captured(x).form() for x in ask.silent()),
+        imported=next((ask.imported.right(found, beside=x) for x in ask.others.values()), None),
+        apart=tuple(ask.captured(x).form() for x in ask.others.values()),
         elements=smaller.elements(found),
         nondefault=len(smaller.nondefault(found, defaults)),
         asked=ask.asked,
@@ -449,6 +454,25 @@ def _held(ask: Asker, program: Program) -> tuple[tuple[str, str], ...]:
         shown = zip(made, ask.look([x for _, x in made]), strict=True)
         said = [(name, x.message) for (name, _), x in shown if (x.verdict, x.stage) == (CRASH, now.stage)]
         return tuple((name, one_line(x)) for name, x in said if words(_begins(x)) != words(_begins(now.message)))
+    return ()
+
+
+def _constant(ask: Asker, program: Program, workspace: Workspace) -> tuple[tuple[str, bool], ...]:
+    """Return of several inputs that the model holds as constants whether it fails so if each alone is one, or runs.
+
+    The others are fed then, by the frontend's first variant. Where opera itself makes no such model, nothing is known.
+    """
+    library, (compiler, _, name) = libraries.get(program.library), ask.question.frontend.rpartition("-")
+    first, *_ = compilers.frontend(compiler, name).VARIANTS
+    if ask.question.variant != CONSTANTS or not isinstance(program, Instance) or not hasattr(library, "embedded"):
+        return ()
+    test = plan.test_id(program.id, plan.exporter_id(program.library))
+    names = migrated.read_manifest(migrated.folder(workspace.tests_folder, test)).constants
+    made = [(x, y) for x in names for y in cast(Embedding, library).embedded(program, x)]
+    with suppress(Spent):
+        shown = [(x, ask.by_variant(y, first.name)) for x, y in made] if len(names) > 1 else []
+        told = [(x, now.verdict == PASS, ask.fails(now, elsewhere=True)) for x, now in shown]
+        return tuple((x, fails) for x, passes, fails in told if passes or fails)
     return ()
 
 

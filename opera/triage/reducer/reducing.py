@@ -111,7 +111,7 @@ def reduce_all(
             fresh.add(made.test)
             tell(told(workspace, finding, made) + (EARLIER if stands is not made else ""))
             _cut(workspace, probe, finding, stands, min(seconds, end - time.monotonic()), tell)
-            besides = (hidden.by_other_routes, hidden.by_its_answer, hidden.beside_it)
+            besides = (hidden.by_other_routes, hidden.by_its_answer, hidden.beside_it, hidden.of_other_dtypes)
             for other in (x for of in besides for x in of(workspace, probe, stands, seconds)):
                 if other.finding not in found:
                     found[other.finding] = [other]

@@ -63,6 +63,9 @@ class Asking:
     def otherwise(self, program: Program) -> bool:
         return False
 
+    def apart(self, program: Program, of: Program) -> bool:
+        return False
+
     def lowered(self, program: Program) -> list[str]:
         return []
 

@@ -229,6 +229,7 @@ def test_only_calls_of_the_same_operator_tell_which_inputs_may_be_left_out():
         look=lambda programs: [Outcome(CRASH if x.params.get("low") is None else PASS, "load") for x in programs],
         label=lambda programs: [x.params.get("low") is None for x in programs],
         seen=lambda: [Labelled(inner, False)],
+        apart=lambda *_: False,
         reference=lambda _: None,
         otherwise=lambda _: False,
         runs_wrongly=lambda _: False,

@@ -20,6 +20,7 @@ from opera.oracle.signature import Signature
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, INVALID, TIMEOUT, UNSTABLE, Limits, Outcome
+from opera.report import draft, issue
 from opera.report.summary import summarise
 from opera.run import driver as stage
 from opera.run.probe import Probe, Question
@@ -169,6 +170,20 @@ def test_openvino_counts_windows_that_begin_in_the_padding(workspace: Workspace)
     program = found.program().program
     assert found.outcome.symptom == "shape" and found.elements <= readable.MOST
     assert "ceil_mode=1" in found.deciding and "dilations" not in program.instances()[0].params
+
+
+def test_which_constant_matters_is_told_of_each_alone(workspace: Workspace) -> None:
+    """ONNX Runtime reads axes of int32 for int64 where they are constants, whatever the pads are."""
+    pytest.importorskip("onnxruntime")
+    low = Tensor.of(np.zeros(2, "u1"), "float8_e4m3fnuz")  # which it refuses where all are inputs
+    held = {"pads": Tensor.of(np.array([1, 1])), "": None, "axes": Tensor.of(np.array([0], "i4"))}
+    pad = onnx("Pad", {"data": low, **held})
+    run(workspace, "onnxruntime", pad)
+    [found] = reduced(workspace).values()
+    assert found.variant == "constants" and found.constant == (("pads", False),)
+    [before] = findings(workspace)
+    text = issue.render(draft.draft(workspace, before.id))
+    assert "axes and pads are initializers; it runs where pads alone is one" in text
 
 
 @pytest.mark.full
