@@ -313,7 +313,7 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
     if now.symptom == DECLARED_OTHERWISE:
         return EXPORTER, "what it writes declares another dtype than the model has"
     if now.stage == "load":
-        return EXPORTER, "it raises while it exports" if now.verdict == CRASH else f"its own {now.verdict}"
+        return EXPORTER, f"it raises while it exports{_raised_in(now)}" if now.verdict == CRASH else f"its own {now.verdict}"
     if is_invalid(now):
         return EXPORTER, "it writes an invalid file: ONNX's checker refuses it"
     tells = not _rounded(now) if now.verdict == INCONSISTENT else None
@@ -334,6 +334,13 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
         does = "load" if now.stage == "compile" else "run"
         return EXPORTER, f"it writes an invalid file: it does not {does}, and neither does {fails[0]}"
     return UNKNOWN, "nobody else runs what was exported"
+
+
+def _raised_in(outcome: Outcome) -> str:
+    """Return in whose module an exception arose, as it is told: an exporter calls the library, whose code that may be."""
+    frames = outcome.seen.frames if outcome.seen is not None else ()
+    module, _, rest = next((x for x in reversed(frames) if not x.startswith("opera.")), "").partition(":")
+    return f", in {module}:{rest.partition(':')[0]}" if module else ""
 
 
 def _rounded(outcome: Outcome) -> bool:
