@@ -133,7 +133,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         caller=_caller(program, origin.operator) if reduced and origin and not reduced.incidental else "",
         finished=reduced is None or reduced.finished,
         near=_near(reduced, unknown=not chosen.firm) if reduced else "",
-        values=tried_values(reduced.values, outcome) if reduced and chosen.firm else "",
+        values="; ".join(_values(reduced, outcome)) if reduced and chosen.firm else "",
         model=tuple(lines(program)),
         passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),
         parameters=tuple(_parameters(program, reduced if chosen.firm else None)),
@@ -185,6 +185,9 @@ def _near(reduced: Reduction, *, unknown: bool) -> str:
 
 def _told(reduced: Reduction, failing: int, passing: int, *, unknown: bool) -> str:
     told = reduced.deciding or reduced.besides or reduced.circumstances
+    if not passing and reduced.beyond and told:
+        does = "runs wrongly, or ends later" if reduced.beyond == 1 else "run wrongly, or end later"
+        return f"{failing} that have what decides fail; {reduced.beyond} without it {does}"
     if not passing:
         before = any(x.startswith(SINCE) for x in reduced.circumstances)
         known = "the version before passes" if before else "what passes is not known"
@@ -210,6 +213,14 @@ def _further(reduced: Reduction) -> str:
 
 UNSTATED = LEFT_OUT.strip()
 """What stands for the value of a parameter that has none."""
+
+
+def _values(reduced: Reduction, outcome: Outcome) -> Iterator[str]:
+    """Yield with which values it fails, and with which not, and whether it runs where there is nothing to compute."""
+    if told := tried_values(reduced.values, outcome):
+        yield told
+    if reduced.empty:
+        yield "it runs where a tensor has no elements"
 
 
 def tried_values(values: Sequence[tuple[str, bool | None]], outcome: Outcome) -> str:

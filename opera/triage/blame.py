@@ -55,7 +55,7 @@ from opera.triage import route as routes
 from opera.triage.conditions import deciding, peculiar, telling
 from opera.triage.distinct import causes, kinship
 from opera.triage.doubts import inadmissible, spoken_of, stated
-from opera.triage.evidence import ALIKE, Evidence, evidence
+from opera.triage.evidence import ALIKE, OTHERWISE, Evidence, evidence
 from opera.triage.others import here as others_here
 from opera.triage.part import (
     AS_FOUND,
@@ -156,11 +156,13 @@ def route(chosen: Choice, laid: Blame | None) -> str:
     asked = laid.evidence if laid is not None else ()
     shown = {x.way.rpartition(" ")[2]: _by_route(x) for x in asked if x.kind == ROUTE and x.remark not in ALIKE}
     told = compilers.given(*failed.frontend.rpartition("-")[::2])
-    given = [told[x.way] for x in asked if x.kind == GIVEN and x.right and x.way in told]
+    ways = [x for x in asked if x.kind == GIVEN and x.way in told]
+    given = [told[x.way] for x in ways if x.right]
+    other = [told[x.way] for x in ways if not x.right and x.remark not in (*ALIKE, OTHERWISE)]
     crashes = failed.outcome.verdict not in (INCONSISTENT, UNSTABLE)
     if failed.outcome.verdict == UNSTABLE or "drawn" in failed.outcome.details:  # such a number may be right by luck
         given = []
-    by = routes.route(failed.frontend, failed.variant, shown, given, crashes=crashes)
+    by = routes.route(failed.frontend, failed.variant, shown, given, other if crashes else (), crashes=crashes)
     return "; ".join(filter(None, (by, _broken(laid))))
 
 

@@ -24,6 +24,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, REFUSED, UNSTABL
 from opera.store.rows import Verdict
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.deciding import named
+from opera.triage.conditions.further import TRIALS
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL, listed
 from opera.triage.shrink import smaller
@@ -34,8 +35,8 @@ UNEXPLAINED = "what decides is not known"
 AGAINST = 2
 """Programs of which several things differ, at least, that speak against what is told."""
 CONTRADICTED = "what is told to decide is not, or not all, that does"
-UNTRIED, TRIALS = "what is told to decide was hardly put to the test", 4
-"""How the doubt begins that few programs of which several things differ say anything; and so many are enough."""
+UNTRIED = "what is told to decide was hardly put to the test"
+"""How the doubt begins that few programs of which several things differ say anything."""
 DOCUMENTED = "documented-limit"
 """Tag of a finding that the compiler's own documentation answers (opera.compilers.limits)."""
 CONSTANT = "Constant"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from opera.compilers import BODY, DECLARED, LAWFUL, LESS, MADE, NODE, SOURCE
+from opera.compilers import BODY, DECLARED, GIVEN, LAWFUL, LESS, MADE, NODE, SOURCE
 from opera.compilers.openvino.interpreter import NotEvaluated
 from opera.compilers.shared.packing import ALONE, Refusal
 from opera.compilers.tvm.interpreter import NotKnown
@@ -158,7 +158,7 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
     if named.wrong:
         remark = ALIKE[0] if same_answer(named.outcome, at_output(now, about.seen)) else OTHERWISE
     else:
-        remark = ALIKE[1] if tried.kind == ROUTE and alike(named.outcome, now) else ""
+        remark = ALIKE[1] if tried.kind in (ROUTE, GIVEN) and alike(named.outcome, now) else ""
     return Evidence(tried.way, _evidence(tried), remark, tried.kind)
 
 

@@ -313,7 +313,10 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
     if now.symptom == DECLARED_OTHERWISE:
         return EXPORTER, "what it writes declares another dtype than the model has"
     if now.stage == "load":
-        return EXPORTER, f"it raises while it exports{_raised_in(now)}" if now.verdict == CRASH else f"its own {now.verdict}"
+        return (
+            EXPORTER,
+            f"it raises while it exports{_raised_in(now)}" if now.verdict == CRASH else f"its own {now.verdict}",
+        )
     if is_invalid(now):
         return EXPORTER, "it writes an invalid file: ONNX's checker refuses it"
     tells = not _rounded(now) if now.verdict == INCONSISTENT else None

@@ -32,6 +32,8 @@ class Reduction(msgspec.Struct, frozen=True):
         circumstances: What else all near programs that fail have (opera.triage.conditions.circumstances): `a 1-d input`.
         near: How many of these fail, and how many pass.
         despite: How many of those that pass have all that is told, and no other reason to pass is known; None: nobody counted.
+        beyond: How many near programs run wrongly, or end at a later stage, where it is told of what ends.
+        empty: Whether a near program without elements passes that has all that is told, where that ends in words or dies.
         tried: What programs say of which several things differ, and of which nothing was learned: of those that have all that
             is told, how many fail and pass; and of the others (opera.triage.conditions.further).
         values: Which values of what is told were tried alone, and whether the program fails with each, its own first; None: in
@@ -78,6 +80,8 @@ class Reduction(msgspec.Struct, frozen=True):
     circumstances: tuple[str, ...] = ()
     near: tuple[int, int] = (0, 0)
     despite: int | None = None
+    beyond: int = 0
+    empty: bool = False
     tried: tuple[int, int, int, int] = (0, 0, 0, 0)
     values: tuple[tuple[str, bool | None], ...] = ()
     passing: dict[str, Any] | None = None

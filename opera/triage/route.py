@@ -31,6 +31,7 @@ def route(
     variant: str,
     shown: Mapping[str, str],
     given: Sequence[tuple[str, str]] = (),
+    other: Sequence[tuple[str, str]] = (),
     *,
     crashes: bool = False,
 ) -> str:
@@ -45,6 +46,7 @@ def route(
         variant: That fails.
         shown: Other variant of the frontend → RIGHT or OTHERWISE; those by which the same model fails alike are left out.
         given: Of ways by which it does not fail, how it is given else, and how so (`told` of opera.compilers.Way).
+        other: The same of ways by which it fails in another way.
         crashes: Whether it gives no outputs: then all that is known of other routes is that they give some.
     """
     compiler, _, library = frontend.rpartition("-")
@@ -54,5 +56,6 @@ def route(
     others = [x for x in OWN if x != variant and x in shown]
     right = [*(f"as {OWN[x][1]}" for x in others if shown[x] == RIGHT), *(x for _, x in given)]
     by = own or (OWN.get(variant, ("", ""))[0] if others else "")
-    by = ", ".join(filter(None, (by, *(x for x, _ in given))))
-    return f"{by}; {listed(right)} this model {does}" if right else by
+    by = ", ".join(filter(None, (by, *(x for x, _ in (*given, *other)))))
+    told = [f"{listed(right)} this model {does}" if right else "", *(f"{x} it fails otherwise" for _, x in other)]
+    return "; ".join(filter(None, (by, *told)))

@@ -223,6 +223,8 @@ def test_of_a_crash_other_routes_tell_that_the_model_runs_and_settings_are_told_
         route("openvino-onnx", "inputs", {}, [paths], crashes=True)
         == "read by path; from the file's bytes this model runs"
     )
+    otherwise = "read by path; from the file's bytes it fails otherwise"
+    assert route("openvino-onnx", "inputs", {}, (), [paths], crashes=True) == otherwise
     assert route("openvino-keras", "onnx", {"live": RIGHT}, [paths]) == (
         "by its ONNX file, read by path; as an object and from the file's bytes this model is right"
     )

@@ -42,8 +42,8 @@ from opera.triage.conditions import (
 )
 from opera.triage.conditions.arguments import is_flag
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.forms import tensor
-from opera.triage.conditions.further import OTHERS, Tried, anew, evenly, further, in_turn
+from opera.triage.conditions.forms import emptied, tensor
+from opera.triage.conditions.further import OTHERS, TRIALS, Tried, anew, evenly, further, in_turn
 from opera.triage.conditions.labels import Label, Labelled, labelled
 from opera.triage.conditions.learner import BASES, Learner, Outputs, Told
 from opera.triage.conditions.near import alone
@@ -83,6 +83,8 @@ class Borne(NamedTuple):
         passing_one: The program most like it that passes, and lacks something of what is told; None where none is known.
         usual: Whether an ordinary call fails (opera.triage.conditions.usual); None: nobody asked.
         named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
+        beyond: Near programs that run wrongly, or end at a later stage, where it is told of what ends.
+        empty: Whether one without elements passes that has all that is told, where it is told of what ends.
     """
 
     decided: Decided
@@ -96,6 +98,8 @@ class Borne(NamedTuple):
     passing_one: Program | None = None
     values: tuple[tuple[str, bool | None], ...] = ()
     named: tuple[tuple[str, str], ...] = ()
+    beyond: int = 0
+    empty: bool = False
 
 
 class Asking(deciding.Lowers, Protocol):
@@ -108,8 +112,9 @@ class Asking(deciding.Lowers, Protocol):
     def label(self, programs: Sequence[Program]) -> list[bool | None]:
         """Return of each whether it fails alike, None where it neither does so nor passes. Raises Spent."""
 
-    def runs_wrongly(self, program: Program) -> bool:
-        """Whether a program that was asked about runs, with wrong outputs, where it is told of what returns none."""
+    def gets_further(self, program: Program) -> bool:
+        """Whether a program that was asked about runs, with wrong outputs, or ends at a later stage, where it is told of what
+        returns none."""
 
     def otherwise(self, program: Program) -> bool:
         """Whether a program that was asked about fails in other words, or in another respect, in the same stage."""
@@ -152,7 +157,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
                 fails or (False if of and deciding.right(ask, x, now, chance) else None) for x, now, fails, of in drawn
             ]
         found = [
-            False if fails is None and ask.runs_wrongly(x) else fails for x, fails in zip(programs, found, strict=True)
+            False if fails is None and ask.gets_further(x) else fails for x, fails in zip(programs, found, strict=True)
         ]
         found = [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
         found = [None if fails and ask.apart(x, program) else fails for x, fails in zip(programs, found, strict=True)]
@@ -213,7 +218,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         channels,
         ask.go_on,
         ask.corpus,
-        lambda x: not ask.runs_wrongly(x),
+        lambda x: not ask.gets_further(x),
         loud=loud,
         form=shown.verdict == INCONSISTENT and shown.symptom in randomness.FORMS,
     )
@@ -275,11 +280,11 @@ def borne_out(
     ordinary: list[tuple[Program, bool | None]] = []
     wrong: list[Program] = []  # in another respect
     made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud, channels)
-    made.wrong, made.passes = wrong if form else [], passes
+    made.wrong, made.odd, made.passes = wrong if form else [], [] if form else wrong, passes
 
     def noted(programs: Sequence[Program]) -> list[bool | None]:
         shown = label(programs)
-        wrong.extend(x for x, fails in zip(programs, shown, strict=True) if fails is None and otherwise(x))
+        wrong.extend(x for x, fails in zip(programs, shown, strict=True) if not fails and otherwise(x))
         return shown
 
     def asked(programs: Iterable[Program]) -> list[Labelled]:
@@ -323,10 +328,11 @@ def borne_out(
                 break
     go_on()
     with suppress(Spent):  # of what is told at last
+        learn(asked(emptied(program) if loud else ()))
         learn(asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
         learn(_numbers(made, told, asked))
         learn(asked(made.varied(told)))
-    return _borne(made, *_on_further(made, known, told, asked, corpus), wrong)
+    return _borne(made, *_on_further(made, known, told, asked, corpus, go_on), wrong)
 
 
 def _of_numbers(program: Instance, known: Mapping[str, Value], told: Told) -> bool:
@@ -374,8 +380,12 @@ def _on_further(
     told: Told,
     asked: Callable[[Iterable[Program]], list[Labelled]],
     corpus: Sequence[Instance],
+    go_on: Callable[[], None],
 ) -> tuple[list[Labelled], Told, Tried]:
-    """Return labelled programs, what is told of them, and what others say to that, of which several things differ."""
+    """Return labelled programs, what is told of them, and what others say to that, of which several things differ.
+
+    Where the time is over before enough of them said anything, more is taken for as many as are asked about at a time.
+    """
     tried, new = Tried(), list[Labelled]()
     bases = [cast(Instance, x) for x in (_plainest(made, known), *(x.program for x in made.apart(known)[:BASES]))]
     old = {x.program.id for x in known}
@@ -383,12 +393,12 @@ def _on_further(
     drawn = further(bases, made.defaults, made.program.id, {*old, *(x.id for x in others)})
     drawn = in_turn(others[:OTHERS], drawn)
     some = evenly(drawn, told.holds, both=bool(told.all))
-    with suppress(Spent):
-        for turn in range(TURNS + 1):  # what was told at the last one is tried, too
-            says = [x.says for x in told.all]
-            new += [
-                x for x in asked(itertools.islice(some, AT_A_TIME)) if x.fails or not equal.in_part(x.program, says)
-            ]
+    for turn in range(TURNS + 1):  # what was told at the last one is tried, too
+        says = [x.says for x in told.all]
+        batch = list(itertools.islice(some, AT_A_TIME))
+        try:
+            shown = _with_time(partial(asked, batch), go_on if tried.asked < TRIALS else None)
+            new += [x for x in shown if x.fails or not equal.in_part(x.program, says)]
             tried = Tried.of(new, told.holds, made.excused)
             if tried.as_told == tried.asked or turn == TURNS:
                 continue
@@ -401,7 +411,20 @@ def _on_further(
                 more = _new(_numbers(made, again, asked), known, made.program)  # from which number on it is so
                 known, told = [*known, *more], made.told([*known, *more]) if more else again
                 some = evenly(drawn, told.holds, both=bool(told.all))
+        except Spent:
+            break
     return known, told, tried
+
+
+def _with_time(ask: Callable[[], list[Labelled]], go_on: Callable[[], None] | None) -> list[Labelled]:
+    """Return what is said, with more time where there is too little, if more may be taken. Raises Spent."""
+    try:
+        return ask()
+    except Spent:
+        if go_on is None:
+            raise
+    go_on()
+    return ask()
 
 
 def _plainest(made: Learner, known: Sequence[Labelled]) -> Instance:
@@ -428,7 +451,23 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, w
     beside = _passing_one(made, right, told)
     named = tuple((x.says, x.words) for x in told.all if x.words)
     values = tried_values(made.program, (*left.parameters, *left.besides, *more), known, wrong, dict(named))
-    return Borne(left, more, failing, len(right), told.exact, told.despite, tried, ordinary, beside, values, named)
+    nothing = made.loud and any(told.holds(x.program) and made.is_empty(x.program) for x in right)
+    beyond = len(known) - failing - len(right)
+    return Borne(
+        left,
+        more,
+        failing,
+        len(right),
+        told.exact,
+        told.despite,
+        tried,
+        ordinary,
+        beside,
+        values,
+        named,
+        beyond,
+        nothing,
+    )
 
 
 def _unlike(one: Program, other: Program) -> int:

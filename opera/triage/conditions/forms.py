@@ -93,6 +93,19 @@ def ranks(program: Program) -> Iterator[Program | None]:
             yield smaller.applied(smaller.at(place, all_of), program)
 
 
+def emptied(program: Program) -> list[Program]:
+    """Return the program without elements: the first axis of all tensors that have the most axes is of length 0, or all are."""
+    found = [x for x in smaller.leaves(program) if not smaller.states(x)]
+    rank = max((len(x.shape) for x in found), default=0)
+
+    def change(leaf: Leaf, kept: int) -> Leaf:
+        data = leaf.shape and len(leaf.shape) == rank and not smaller.states(leaf)
+        return shaped(leaf, (0, *(kept and x for x in leaf.shape[1:]))) if data else leaf
+
+    made = (changed(partial(change, kept=x), program) for x in (1, 0))
+    return [x for x in made if x is not None and x.id != program.id]
+
+
 def sizes(program: Program) -> Iterator[Program | None]:
     """Yield programs with an axis longer or shorter: of one tensor, of all where it is as long, and all axes that are."""
     found = smaller.leaves(program)[:TENSORS]

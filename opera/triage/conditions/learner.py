@@ -103,6 +103,7 @@ class Learner:
         program, defaults, decided: What is told of, and what decided before near programs were asked.
         plain: Ordinary programs, and whether they fail alike; None: in other words.
         passes: As `borne_out` has it.
+        odd: Programs that fail in another respect.
         wrong: Programs that have a wrong number where the program's dtype or shape is wrong.
         alike: Ids of programs that have something of the same kind in the place of what decides: they fail of the same.
         edges: Of an input or a parameter, from which number on the program fails, where that is known
@@ -125,6 +126,7 @@ class Learner:
         self.plain: list[tuple[Program, bool | None]] = []
         self.edges: dict[str, Feature] = {}
         self.wrong: list[Program] = []
+        self.odd: list[Program] = []
         self.alike: set[str] = set()
         self.passes: Callable[[Program], bool] = lambda _: True
         self._outputs: dict[str, list[Value] | None] = {}
@@ -142,7 +144,11 @@ class Learner:
         known = [x for x in known if x.fails or not self._is_same_cut(x.program)]
         failing, passing = ([cast(Instance, x.program) for x in known if x.fails is fails] for fails in (True, False))
         parameters, besides = (
-            [y for y in wider.kept(x, program, self.defaults, failing, passing) if self._borne_by_plain(y, passing)]
+            [
+                y
+                for y in wider.kept(x, program, self.defaults, failing, passing, self.odd)
+                if self._borne_by_plain(y, passing)
+            ]
             for x in (self.decided.parameters, self.decided.besides)
         )
         parameters, besides = (self._by_value(x, failing, passing) for x in (parameters, besides))
@@ -190,7 +196,7 @@ class Learner:
         besides = implied.unless_promoted([*parameters, *found], besides, passing)
         besides, found = implied.of_given(besides, found)
         if self.loud:  # a crash hides nowhere: what passes lacks something, though it be short
-            having = whole if told or found else [x for x in passing if not self._empty(x)]
+            having = whole if told or found else [x for x in passing if not self.is_empty(x)]
         unsure = [x for x in unsure if all(y.holds(x) for y in found)]
         having = [x for x in having if all(y.holds(x) for y in found)]
         found += self._bare_alone([*parameters, *besides, *found], failing)
@@ -288,7 +294,7 @@ class Learner:
         """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler
         that does not read what decides is right by itself.
         """
-        if self._empty(other) or self._computes_less(other) or (not self.loud and self._handed_through(other)):
+        if self.is_empty(other) or self._computes_less(other) or (not self.loud and self._handed_through(other)):
             return True
         if self._is_same_cut(other):
             return True
@@ -317,7 +323,7 @@ class Learner:
         made = with_params(other, lambda x: {**x.params, **cut}) if cut else None
         return made is not None and same_values(self._returned(other), self._returned(made) or None)
 
-    def _empty(self, other: Program) -> bool:
+    def is_empty(self, other: Program) -> bool:
         """Whether a program has an empty tensor, and what is told of has none."""
         return any(0 in x.shape for x in smaller.leaves(other)) and all(
             0 not in x.shape for x in smaller.leaves(self.program)
@@ -416,7 +422,7 @@ class Learner:
         )
         if told.exact and told.all:
             bases = [self.program, *itertools.chain.from_iterable(zip(failing[:BASES], passing[:BASES], strict=False))]
-            fair = [x for x in passing if not self._empty(x) and not self._handed_through(x)]
+            fair = [x for x in passing if not self.is_empty(x) and not self._handed_through(x)]
             rivals = [[*told.parameters, *told.besides, *x] for x in told.rivals[1:RIVALS]]
             rivals += refuting.rivals(told.all, self._candidates(failing, passing), fair)
             yield from refuting.programs(told.all, rivals, refuting.varied(bases, self.defaults), self._doubted)
@@ -445,7 +451,12 @@ class Learner:
         shapes = [x.shape for x in self._returned(self.program)[:1] if isinstance(x, Tensor | RandomTensor)]
         by_chance = bool(shapes) and shapes != [broadcast_shape(self.program)]
         last: list[Feature] = []
+        alike, odd = (
+            {y.dtype for x in of for y in smaller.leaves(x)[:1]} for of in ((self.program, *failing), self.odd)
+        )
         for x in features(self.program, self.defaults, failing, self._made(), self.channels, passing):
+            if dtypes.members(dtypes.unpromoted(x.says)) & (odd - alike):
+                continue  # those fail in another respect
             if by_chance and x.says.endswith(BROADCAST):
                 last.append(x)
             else:

@@ -31,12 +31,25 @@ to fail but the default."""
 
 
 def kept(
-    told: Iterable[str], program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
+    told: Iterable[str],
+    program: Instance,
+    defaults: Defaults,
+    failing: Sequence[Instance],
+    passing: Sequence[Instance],
+    odd: Iterable[Program] = (),
 ) -> list[Feature]:
-    """Return what of it all failing programs have, told more widely where they differ in it."""
-    found = []
+    """Return what of it all failing programs have, told more widely where they differ in it.
+
+    Args:
+        odd: Programs that fail in another respect: the integers of a kind of dtype are none of those that fail alike then.
+    """
+    own, *others = ({y.dtype for y in smaller.leaves(x)[:1]} for x in (program, *odd))
+    few = bool(set[str]().union(*others) & dtypes.INTEGERS - own)
+    found: list[Feature] = []
     for says in told:
         made = _feature(says, program, defaults, failing, passing)
+        if few and made is not None and says == made.says == dtypes.INTEGER:
+            made = _dtype(says, program, failing, passing, alone=False)
         if made is not None and made.holds(program) and all(map(made.holds, failing)):
             found.append(made)
     limits = any(at_limit(x.says) for x in found)  # a number that differs from an equal one changes what comes of them
@@ -333,8 +346,10 @@ def _at_limit(other: Program, program: Instance, name: str, known: Mapping[str, 
     return value_of(other, name, known) == value_of(program, name, known) or left[0] != left[1]
 
 
-def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance]) -> Feature | None:
-    """Return how it is told with which dtypes of inputs near programs fail."""
+def _dtype(
+    says: str, program: Instance, failing: Sequence[Instance], passing: Sequence[Instance], *, alone: bool = True
+) -> Feature | None:
+    """Return how it is told with which dtypes of inputs near programs fail; `alone`: one integer dtype may stand for all."""
     ours = dtypes.members(says)
     place = next((n for n, x in enumerate(smaller.leaves(program)) if x.dtype in ours), None)
     if place is None:
@@ -351,6 +366,6 @@ def _dtype(says: str, program: Instance, failing: Sequence[Instance], passing: S
     good -= bad  # it passes with one of them for another reason
     if not good and ("float32" in bad or len(bad) > 1):
         return None  # it passes with none
-    alone = says == dtypes.INTEGER and len(bad) == 1  # no other integer passes
+    alone = alone and says == dtypes.INTEGER and len(bad) == 1  # no other integer passes
     words = says if alone else dtypes.told(bad, good)
     return Feature(words, lambda x: of(x) in dtypes.members(words)) if words else None

@@ -37,7 +37,7 @@ from opera.run.probe import Probe, Question
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.neighbours import Neighbours
-from opera.triage.failure import alike, as_wrong, rounded, says_the_same
+from opera.triage.failure import alike, as_wrong, both_invalid, rounded, same_words, says_the_same
 from opera.triage.reducer import witness
 from opera.triage.reducer.imported import Imported
 from opera.triage.shrink import shapes, smaller
@@ -53,6 +53,8 @@ QUICK = 0.5
 """Seconds of a quick answer."""
 STOPS = (CRASH, REFUSED, ABORT, TIMEOUT)
 """Verdicts of what returns nothing."""
+STAGES = ("load", "compile", "infer")
+"""Stages of a frontend, one after the other."""
 FORMS = ("shape", "dtype")
 """Symptoms of an output in another form, whose numbers may be right."""
 SILENT = 3
@@ -65,6 +67,11 @@ class Budget:
     def __init__(self, seconds: float) -> None:
         self.seconds, self.begun = seconds, time.monotonic()
         self._used, self._seen = 0.0, clock.tree(os.getpid())[0]
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left of it."""
+        return 0.0 if self.spent() else self.seconds - self._used
 
     def spent(self) -> bool:
         """Whether it is used up."""
@@ -270,21 +277,28 @@ class Asker:
         """Whether the target is off by so little that programs as wrong as it may pass."""
         return self.target is not None and rounded(self.target) != ""
 
-    def runs_wrongly(self, program: Program) -> bool:
+    def gets_further(self, program: Program) -> bool:
         """Whether a program that was asked about runs, with outputs that are wrong and not only drawn, where the target ends
-        before it returns any."""
+        before it returns any; or fails, or is not supported, at a later stage than the target ends in."""
         shown = self.outcomes.get(program.id)
-        if self.target is None or self.target.verdict not in STOPS or shown is None or shown.verdict != INCONSISTENT:
+        if self.target is None or self.target.verdict not in STOPS or shown is None:
             return False
-        return not self._runs(program) and bool(self.within([program]))
+        wrong = shown.verdict == INCONSISTENT and not self._runs(program)
+        return (wrong or self._ends_later(shown)) and bool(self.within([program]))
+
+    def _ends_later(self, shown: Outcome) -> bool:
+        """Whether what was seen ends at a later stage than the target does."""
+        stages = [x.stage for x in (self.target, shown) if x is not None]
+        told = shown.verdict in (*STOPS, UNSUPPORTED) and set(stages) <= set(STAGES)
+        return told and STAGES.index(stages[0]) < STAGES.index(stages[-1])
 
     def otherwise(self, program: Program) -> bool:
         """Whether a program that was asked about fails in the same stage, in other words or in another respect, or of another
-        part of the compiler."""
+        part of the compiler; or where the target stops, at a later stage."""
         target, shown = self.target, self.outcomes.get(program.id)
         if target is None or shown is None or not self.within([program]):
             return False
-        if program.id in self._elsewhere:
+        if program.id in self._elsewhere or (target.verdict in STOPS and self._ends_later(shown)):
             return True
         return (shown.verdict, shown.stage) == (target.verdict, target.stage) and not self._like(shown)
 
@@ -330,7 +344,7 @@ class Asker:
         asked = [
             Labelled(x, fails)
             for x, fails in failed
-            if fails or (not hidden and (self._runs(x) or self.runs_wrongly(x)))
+            if fails or (not hidden and (self._runs(x) or self.gets_further(x)))
         ]
         return [*asked, *(Labelled(x, fails=False) for x in self.ordinary if not self._within_rounding)]
 
@@ -339,8 +353,12 @@ class Asker:
         return [x for x in programs if bounds.broken(self.bounds, x) <= self.broken]
 
     def _alike(self, outcome: Outcome) -> bool:
-        """Whether an outcome is the target's failure, or a crash that says the same of another place."""
-        return self.fails(outcome) or (self.target is not None and says_the_same(self.target, outcome))
+        """Whether an outcome is the target's failure, or a crash that says the same of another place; or a file that ONNX's
+        checker refuses in most of the same words: shapes may differ in rank, or in a dimension."""
+        target = self.target
+        if self.fails(outcome) or target is None:
+            return target is not None
+        return says_the_same(target, outcome) or (both_invalid(target, outcome) and same_words(target, outcome))
 
     def _like(self, outcome: Outcome) -> bool:
         return self._alike(outcome) or (self.target is not None and as_wrong(self.target, outcome))

@@ -59,8 +59,8 @@ from opera.triage.shrink.smaller import Defaults
 
 SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
-SEARCH = 0.75
-"""Share of that for the search; the rest is for asking what decides, whatever the search left."""
+SEARCH, LEFT = 0.75, 0.5
+"""Share of that for the search, the rest is for asking what decides; and the share of what the search left that goes there."""
 SIBLINGS = 0.2
 """Share of that which asking for siblings may take in addition."""
 PATIENCE = 10.0
@@ -154,8 +154,9 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         ask.budget = Budget((1.0 - SEARCH) * seconds)
         with suppress(Spent):
             ask.withdraw(kept, first)
+    unused = ask.budget.left if finished else 0.0
     found, outcome = _confirmed(workspace, ask, kept)
-    ask.budget = Budget((1.0 - SEARCH) * seconds)
+    ask.budget = Budget((1.0 - SEARCH) * seconds + LEFT * unused)
     ask.ordinary, ask.corpus = ordinary.passing(workspace, verdict, found), ordinary.captured(workspace, found)
     needed = settings.needed(ask, found)  # while there is time
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
@@ -171,6 +172,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         circumstances=(*borne.circumstances, *([since.says] if since else [])),
         near=(borne.failing, borne.passing),
         despite=borne.despite,
+        beyond=borne.beyond,
+        empty=borne.empty,
         tried=borne.tried,
         values=borne.values,
         named=borne.named,

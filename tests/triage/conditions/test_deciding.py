@@ -55,7 +55,7 @@ def dtypes(program):
     return {x.dtype for x in smaller.leaves(program)}
 
 
-def test_what_runs_wrongly_once_a_body_is_written_otherwise_did_fail_of_how_it_was_written():
+def test_what_gets_further_once_a_body_is_written_otherwise_did_fail_of_how_it_was_written():
     """A crash goes away, and another bug shows; so of what is given, or given otherwise (the length of a DFT). Of any other
     condition only a program that passes tells something."""
     program, other = call(np.ones(2, "f4")), call(np.ones(3, "f4"))

@@ -121,7 +121,7 @@ def test_what_runs_though_wrongly_does_not_crash() -> None:
         return shown(x).verdict == INCONSISTENT
 
     ask: Any = SimpleNamespace(
-        look=lambda programs: [*map(shown, programs)], runs_wrongly=wrongly, otherwise=lambda _: False,
+        look=lambda programs: [*map(shown, programs)], gets_further=wrongly, otherwise=lambda _: False,
         label=lambda programs: [None if wrongly(x) else shown(x).verdict == CRASH for x in programs],
         seen=lambda: [], reference=lambda _: None, go_on=lambda: None, corpus=(), bounds={}, apart=lambda *_: False,
     )  # fmt: skip

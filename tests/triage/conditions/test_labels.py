@@ -57,7 +57,7 @@ class Asking:
     def go_on(self) -> None:
         pass
 
-    def runs_wrongly(self, program: Program) -> bool:
+    def gets_further(self, program: Program) -> bool:
         return False
 
     def otherwise(self, program: Program) -> bool:

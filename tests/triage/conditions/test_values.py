@@ -232,7 +232,7 @@ def test_only_calls_of_the_same_operator_tell_which_inputs_may_be_left_out():
         apart=lambda *_: False,
         reference=lambda _: None,
         otherwise=lambda _: False,
-        runs_wrongly=lambda _: False,
+        gets_further=lambda _: False,
         go_on=lambda: None,
         corpus=(),
         bounds={},

@@ -39,7 +39,7 @@ def test_what_a_documented_limit_explains_says_nothing_of_what_none_does(
     assert ask.label(list(programs.values())) == [True, None if excused else True]
 
 
-def test_what_runs_wrongly_beside_a_crash_is_not_what_draws_other_numbers() -> None:
+def test_what_gets_further_beside_a_crash_is_not_what_draws_other_numbers() -> None:
     drawn = Outcome(INCONSISTENT, "infer", "value", details={RANDOM: True})
     shown = {"Abs": WRONG, "Add": drawn, "Neg": Outcome(PASS), "Exp": Outcome(CRASH, "load")}
     programs = {x: Instance("onnx", x, {}, (Operand("X", Tensor.of(np.ones(1, "f4"))),), ("Y",), {}) for x in shown}
@@ -47,7 +47,7 @@ def test_what_runs_wrongly_beside_a_crash_is_not_what_draws_other_numbers() -> N
     ask.outcomes = {programs[x].id: now for x, now in shown.items()}
     for target, wrongly in ((Outcome(CRASH, "load"), ["Abs"]), (WRONG, [])):
         ask.target = target
-        assert [x for x in shown if ask.runs_wrongly(programs[x])] == wrongly
+        assert [x for x in shown if ask.gets_further(programs[x])] == wrongly
 
 
 def test_a_kernel_that_the_witness_lacks_says_nothing_of_what_stops_in_the_very_words() -> None:
@@ -78,7 +78,7 @@ def test_a_kernel_that_the_witness_lacks_says_nothing_of_what_stops_in_the_very_
     assert ask.passed(strict, failed, lenient=True) == [False] * 3, "it says that it is no program"
 
 
-def test_what_runs_wrongly_beside_a_crash_is_known_to_run() -> None:
+def test_what_gets_further_beside_a_crash_is_known_to_run() -> None:
     """A DFT without its length has a wrong shape, and no crash: the length decides of that."""
     program, other = (Instance("onnx", x, {}, (), ("Y",), {}) for x in ("DFT", "Abs"))
     for target, known in ((Outcome(CRASH, "compile"), [False]), (Outcome(INCONSISTENT, "infer", "shape"), [])):
