@@ -17,7 +17,7 @@ from opera.programs.values import Named, Optional, RandomTensor, Sequence, Tenso
 from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
 from opera.report import programs, show
 from opera.report.chosen import Wanted
-from opera.report.page import _agreement, _near, tried_values
+from opera.report.page import _agreement, _near, _values, tried_values
 from opera.report.terminal import findings_table
 from opera.sources.deeprel import relations
 from opera.sources.deeprel.plans import Pair, Tried
@@ -187,6 +187,16 @@ def test_a_reduction_that_failed_in_a_fresh_process_confirms_its_finding(workspa
 def test_that_what_decides_is_not_known_is_said_only_of_what_is_held_back_for_it(near, despite, unknown, wanted):
     of = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), deciding=("k=2",), near=near, despite=despite)
     assert _near(of, unknown=unknown) == wanted
+
+
+def test_what_gets_further_than_a_crash_is_counted_and_what_runs_without_elements_is_told():
+    told = {"deciding": ("k=2",), "near": (73, 0), "beyond": 4}
+    of = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), **told)
+    assert _near(of, unknown=False) == "73 that have what decides fail; 4 without it run wrongly, or end later"
+    assert [*_values(of, of.outcome)] == []
+    bare = msgspec.structs.replace(of, empty=True, values=(("int8", True), ("int32", False)))
+    words = ["it fails for int8; it runs for int32", "it runs where a tensor has no elements"]
+    assert [*_values(bare, of.outcome)] == words
 
 
 def test_who_confirmed_a_test_still_does_where_nobody_can_run_what_was_made_of_it():

@@ -192,6 +192,21 @@ def test_where_all_common_dtypes_fail_alike_no_others_are_asked_about():
     assert {*map(dtype, asked)} == {"bool", *dtypes.ASKED[: dtypes.COMMON]} - {"float32"}
 
 
+def test_one_integer_dtype_stands_for_no_others_that_fail_in_another_respect():
+    """TVM's `any` of uint8 is a maximum, as PyTorch's is not; of other integers, and of floats, a wrong dtype shows first."""
+    others = list[Program]()
+
+    def fails(x: Instance) -> bool | None:
+        others.extend([] if dtype(x) in ("uint8", "bool") else [x])
+        return dtype(x) == "uint8" if dtype(x) in ("uint8", "bool") else None
+
+    program = call(np.array([[5, 6]], "u1"))
+    for otherwise, told in ((lambda x: x in others, "uint8 inputs"), (lambda _: False, "integer inputs")):
+        for decided in (Decided(), Decided((), ("integer inputs",))):
+            found = borne(program, fails, decided, otherwise=otherwise)
+            assert (*found.decided.besides, *found.circumstances) == (told,)
+
+
 def test_that_inputs_are_numbers_is_told_where_truth_values_pass():
     """TVM's `any` is a maximum: of truth values alone that is the same; of uint8 it has the dtype by chance, and is wrong."""
     program = call(np.int32([[1]]))

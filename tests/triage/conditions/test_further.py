@@ -16,10 +16,11 @@ from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.further import Tried, anew, evenly, further, in_turn
+from opera.triage.conditions.further import TRIALS, Tried, anew, evenly, further, in_turn
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.near import near
 from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink.minimise import Spent
 
 DEFAULTS = {"Any": {"k": 1, "flag": False}}
 
@@ -106,6 +107,24 @@ def test_what_is_told_holds_of_further_programs(fails, told, contradicted):
     tried = Tried(*found.tried)
     assert tried.asked > 10
     assert (tried.as_told < tried.asked) == contradicted
+
+
+def test_more_time_is_taken_for_what_puts_it_to_the_test():
+    """The time was over once near programs were asked; it goes on once more than for these alone."""
+    left, taken = [40], list[int]()
+
+    def label(programs):
+        if left[0] <= 0:
+            raise Spent
+        left[0] -= len(programs)
+        return [x.params.get("k", 1) == 2 for x in programs]
+
+    def go_on():
+        taken.append(left[0])
+        left[0] = 8 if len(taken) > 1 else 0  # what is told at last takes the first of it
+
+    found = borne_out(label, call(2, 3, k=2), DEFAULTS, Decided(("k=2",), ()), go_on=go_on)
+    assert len(taken) == 2 and Tried(*found.tried).asked >= TRIALS
 
 
 @pytest.mark.parametrize("corpus", [[], [call(2, n, k=1, secret=True) for n in range(2, 8)]])

@@ -12,7 +12,7 @@ import pytest
 from opera.oracle.randomness import RANDOM
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, UNSUPPORTED, Outcome
+from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Outcome
 from opera.run.probe import Question
 from opera.triage.reducer.asking import Asker
 
@@ -48,6 +48,38 @@ def test_what_gets_further_beside_a_crash_is_not_what_draws_other_numbers() -> N
     for target, wrongly in ((Outcome(CRASH, "load"), ["Abs"]), (WRONG, [])):
         ask.target = target
         assert [x for x in shown if ask.gets_further(programs[x])] == wrongly
+
+
+def test_what_ends_at_a_later_stage_got_past_the_one_that_the_target_ends_in() -> None:
+    """TVM's converter stops at a mask of lower rank; one of equal rank is converted, and then not compiled."""
+    shown = {
+        "Abs": Outcome(CRASH, "compile", "ValueError", "no such updates"),
+        "Add": Outcome(UNSUPPORTED, "compile"),
+        "Neg": Outcome(CRASH, "load", "KeyError", "another mistake of the converter"),
+        "Exp": Outcome(ERROR, "compile"),
+    }
+    programs = {x: Instance("onnx", x, {}, (Operand("X", Tensor.of(np.ones(1, "f4"))),), ("Y",), {}) for x in shown}
+    ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.outcomes = {programs[x].id: now for x, now in shown.items()}
+    for stage, further in (("load", ["Abs", "Add"]), ("compile", []), ("infer", [])):
+        ask.target = Outcome(CRASH, stage, "ValueError", "the rank is too low")
+        assert [x for x in shown if ask.gets_further(programs[x])] == further
+        assert all(ask.otherwise(programs[x]) for x in further), "they do not run"
+
+
+def test_files_that_the_checker_refuses_in_most_of_the_same_words_fail_alike() -> None:
+    """PyTorch's exporter forgets to expand: a rank differs, or a dimension."""
+    rank, size, other = (
+        Outcome(CRASH, "compile", "InferenceError", f"[ShapeInferenceError] {x}")
+        for x in (
+            "Inferred shape and existing shape differ in rank: (0) vs (1)",
+            "Inferred shape and existing shape differ in dimension 0: (1) vs (2)",
+            "Input X typestr: T, has unsupported type: tensor(complex64)",
+        )
+    )
+    ask = Asker(None, Question(frontend="onnxexport-torch"))  # type: ignore[arg-type]
+    ask.target = rank
+    assert [ask._alike(x) for x in (rank, size, other)] == [True, True, False]
 
 
 def test_a_kernel_that_the_witness_lacks_says_nothing_of_what_stops_in_the_very_words() -> None:
