@@ -87,6 +87,14 @@ def test_the_operand_is_named_that_all_failing_programs_have_it_of(
     assert dict(told(program, fails, says).named).get(says, "") == words
 
 
+def test_a_number_is_told_of_an_operand_that_may_state_sizes_too() -> None:
+    """TFLite divides by no 0 of whole numbers, which one list of them might be sizes."""
+    zero = Feature("0 in an input", lambda _: True)
+    program, other = (call(x1=F32(x), x2=np.int64(y)) for x, y in (([1, 2], [0]), ([0], [3])))
+    narrow = operands.named(zero, program, [])
+    assert (narrow.words, narrow.holds(program), narrow.holds(other)) == ("0 in x2", True, False)
+
+
 def rank(program: Program, name: str) -> int:
     return len(getattr(tensor(program, name), "shape", ()))
 
