@@ -200,11 +200,21 @@ def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -
 
 
 def _on_its_side(name: str, plain: Value, passes: Value, known: Mapping[str, Value]) -> Iterator[Feature]:
-    """Yield that a fraction is less, or more, than one that passes, of whose other side its default is."""
+    """Yield that a number is less, or more, than one that passes, of whose other side its default is; nothing of axes."""
+    if type(plain) is type(passes) is int and plain != passes and not smaller.is_axes(name):
+        says, holds = (f"{name} > {passes}", int.__gt__) if plain > passes else (f"{name} < {passes}", int.__lt__)
+        yield Feature(says, partial(_compares, name=name, number=passes, holds=holds, known=known))
     if isinstance(plain, float) and isinstance(passes, float) and plain != passes:
         below, above = (passes, np.inf) if passes < plain else (-np.inf, passes)
         made = Edge(PLAIN, below, plain, plain, above).of(name, partial(value_of, name=name, known=known))
         yield from [made] if made is not None else []
+
+
+def _compares(
+    program: Program, name: str, number: int, holds: Callable[[int, int], bool], known: Mapping[str, Value]
+) -> bool:
+    value = value_of(program, name, known)
+    return type(value) is int and holds(value, number)
 
 
 def _has_value(program: Program, name: str, value: Value, known: Mapping[str, Value]) -> bool:

@@ -467,9 +467,10 @@ class Learner:
         """Return the program with other values of what is told of it, each alone; of a dtype with other numbers, and of numbers
         that are the ends of one with those of others."""
         known = self.defaults.get(self.program.operator, {})
-        names = [deciding.key(x.says).removeprefix(deciding.GIVEN) for x in told.all]
+        names = [deciding.named(x.says) or deciding.key(x.says).removeprefix(deciding.GIVEN) for x in told.all]
         names += [found[1] for x in told.all if (found := OF_PYTHON.fullmatch(x.says))]
-        listed = [x for x in names if x in self.program.params] if isinstance(self.program, Instance) else []
+        own = self.program.params if isinstance(self.program, Instance) else {}
+        listed = [x for x in names if x in own or x in known]
         made = [*varied.told(self.program, known, listed, [x for x in names if x not in listed], bare=False)]
         if isinstance(self.program, Instance):
             made += varied.of_dtype(self.program) if any(deciding.is_dtype(x.says) for x in told.all) else ()

@@ -59,9 +59,9 @@ def lists(own: Sequence[int], rank: int, *, axes: bool) -> list[list[int]]:
 
 
 def of_parameter(program: Instance, name: str, known: Mapping[str, Value]) -> Iterator[Instance]:
-    """Yield a call with other values of a parameter: a flag turned, each axis, other dtypes and separators; lists of axes, with
-    sizes and scales of these."""
-    own, first = program.params.get(name), next(iter(smaller.leaves(program)), None)
+    """Yield a call with other values of a parameter, or of one that has its default: a flag turned, each axis, other dtypes and
+    separators; lists of axes, with sizes and scales of these."""
+    own, first = program.params.get(name, smaller.default(known, name)), next(iter(smaller.leaves(program)), None)
     rank = len(first.shape) if first is not None else 0
     others: list[Value] = []
     if isinstance(own, bool):
@@ -81,8 +81,9 @@ def of_parameter(program: Instance, name: str, known: Mapping[str, Value]) -> It
         whole = peculiar.every_axis(program, name)
         yield from (x for of in axes if isinstance(whole, Instance) and (x := _along(whole, name, type(own)(of), rank)))
         others = [type(own)(x) for x in axes]
+    put_in = smaller.with_param if name in program.params else smaller.given
     for value in others:
-        if (put := smaller.with_param(program, name, value)) is not None:
+        if (put := put_in(program, name, value)) is not None:
             yield put
 
 
