@@ -140,6 +140,14 @@ def test_of_a_fraction_on_whose_side_of_one_that_passes_it_is_is_told() -> None:
     assert told["eps < 0.001"].holds(call(F32([1]), eps=1e-4)) and not told["eps < 0.001"].holds(passing[0])
 
 
+def test_of_a_default_beyond_a_number_that_passes_the_side_is_told_and_none_of_axes() -> None:
+    known: dict[str, Any] = {"Any": {"r": 2, "axis": 1}}
+    passing = [call(F32([1]), r=1), call(F32([1]), r=4), call(F32([1]), axis=0)]
+    told = {x.says: x for x in features.as_left(call(F32([1])), known, passing)}
+    assert {"r > 1", "r < 4", "r other than 1", "axis other than 0"} <= told.keys() and "axis > 0" not in told
+    assert [told["r > 1"].holds(call(F32([1]), r=x)) for x in (0, 1, 3, True)] == [False, False, True, False]
+
+
 def test_of_two_signs_the_size_of_a_parameter_is_told_by_comparisons() -> None:
     value = read_k
     far, close = edges.Edge(edges.SIZE, 3.0, 3.1, 9.0, np.inf), edges.Edge(edges.SIZE, -np.inf, 0.0, 2.9, 3.0)

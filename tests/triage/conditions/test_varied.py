@@ -54,6 +54,14 @@ def test_a_number_is_told_as_what_separates_those_that_fail(own, default, fails,
     assert said == {True} and found.values[0] == (f"k={own}", True) and {of for _, of in found.values} == {True, False}
 
 
+def test_other_values_of_a_default_that_decides_are_asked_about():
+    """`combinations` of its default, two of each, is not exported; of one or none it is."""
+    program = call(DATA)
+    found = borne(program, lambda x: x.params.get("r", 2) > 1, Decided(), {"r": 2})
+    assert found.circumstances == ("r > 1",)
+    assert {("r=0", False), ("r=3", True), ("r left out", True)} <= {*found.values}
+
+
 def test_another_than_the_default_is_told_only_where_several_on_both_sides_of_it_fail():
     """Of a number of which no more than two are taken both are named."""
     program = call(DATA, k=3)
