@@ -275,8 +275,9 @@ def _route(workspace: Workspace, shown: Choice) -> Iterator[str]:
     )
     if held := manifest.constants if manifest else ():
         alone = shown.reduction.constant if shown.reduction is not None and len(held) > 1 else ()
-        says = {"it fails so": [x for x, fails in alone if fails], "it runs": [x for x, fails in alone if not fails]}
-        more = "".join(f"; {does} where {dtypes.either(of)} alone is one" for does, of in says.items() if of)
+        runs = "it is right" if shown.verdict.outcome.verdict == INCONSISTENT else "it runs"
+        says = {"it fails so": [x for x, fails in alone if fails], runs: [x for x, fails in alone if not fails]}
+        more = "".join(f"; {does} where {dtypes.either(of)} alone is a constant" for does, of in says.items() if of)
         yield f"in the model below {listed(held)} {'are initializers' if len(held) > 1 else 'is an initializer'}{more}"
 
 

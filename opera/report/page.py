@@ -15,7 +15,7 @@ from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import JOINED, Program, parse_captured
 from opera.programs.values import NO_DEFAULT
-from opera.programs.verdicts import INCONSISTENT, PASS, SCREENED, UNSTABLE, Outcome
+from opera.programs.verdicts import CRASH, DEATHS, INCONSISTENT, PASS, REFUSED, SCREENED, UNSTABLE, Outcome
 from opera.report import searching
 from opera.report.programs import drawn, given, lines, short
 from opera.store import tests, verdicts
@@ -185,22 +185,24 @@ def _near(reduced: Reduction, *, unknown: bool) -> str:
 
 def _told(reduced: Reduction, failing: int, passing: int, *, unknown: bool) -> str:
     told = reduced.deciding or reduced.besides or reduced.circumstances
-    if not passing and reduced.beyond and told:
-        does = "runs wrongly, or ends later" if reduced.beyond == 1 else "run wrongly, or end later"
-        return f"{failing} that have what decides fail; {reduced.beyond} without it {does}"
+    does = "runs wrongly, or ends later" if reduced.beyond == 1 else "run wrongly, or end later"
+    further = f"{reduced.beyond} without it {does}" if reduced.beyond and told and not unknown else ""
+    before = any(x.startswith(SINCE) for x in reduced.circumstances)
+    if not passing and further and not before:
+        return f"{failing} that have what decides fail; {further}"
     if not passing:
-        before = any(x.startswith(SINCE) for x in reduced.circumstances)
         known = "the version before passes" if before else "what passes is not known"
         known = "an ordinary call among them" if reduced.usual and not told else known
         return f"all {failing} fail that say anything: {known}"
     if unknown:
         return f"{failing} fail and {passing} pass; what decides is not, or not all, known"
     odd = reduced.despite or 0
-    if not told or not (passing - odd):
+    if not told or passing <= odd:
         return f"{failing} fail, {passing} pass"
     also = f"; {odd} that have it, too, pass" if odd else ""
     others = passing - odd
-    return f"{failing} that have what decides fail, {others} {'other passes' if others == 1 else 'others pass'}{also}"
+    passes = f"{others} {'other passes' if others == 1 else 'others pass'}"
+    return f"{failing} that have what decides fail, {passes}{also}{f'; {further}' if further else ''}"
 
 
 def _further(reduced: Reduction) -> str:
@@ -219,7 +221,7 @@ def _values(reduced: Reduction, outcome: Outcome) -> Iterator[str]:
     """Yield with which values it fails, and with which not, and whether it runs where there is nothing to compute."""
     if told := tried_values(reduced.values, outcome):
         yield told
-    if reduced.empty:
+    if reduced.empty and outcome.verdict in (CRASH, REFUSED, *DEATHS):
         yield "it runs where a tensor has no elements"
 
 

@@ -55,7 +55,7 @@ from opera.triage import route as routes
 from opera.triage.conditions import deciding, peculiar, telling
 from opera.triage.distinct import causes, kinship
 from opera.triage.doubts import inadmissible, spoken_of, stated
-from opera.triage.evidence import ALIKE, OTHERWISE, Evidence, evidence
+from opera.triage.evidence import ALIKE, Evidence, evidence
 from opera.triage.others import here as others_here
 from opera.triage.part import (
     AS_FOUND,
@@ -158,7 +158,7 @@ def route(chosen: Choice, laid: Blame | None) -> str:
     told = compilers.given(*failed.frontend.rpartition("-")[::2])
     ways = [x for x in asked if x.kind == GIVEN and x.way in told]
     given = [told[x.way] for x in ways if x.right]
-    other = [told[x.way] for x in ways if not x.right and x.remark not in (*ALIKE, OTHERWISE)]
+    other = [told[x.way] for x in ways if x.shows.partition(":")[0] in FAILURES and x.remark not in ALIKE]
     crashes = failed.outcome.verdict not in (INCONSISTENT, UNSTABLE)
     if failed.outcome.verdict == UNSTABLE or "drawn" in failed.outcome.details:  # such a number may be right by luck
         given = []

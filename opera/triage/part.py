@@ -135,7 +135,7 @@ def decide(
        that converts it never reads what decides, or the importer makes the same of the program as of the one without that,
        which passes.
     6. Dtype or shape is what differs, and what the importer made states for that output what is returned: it is the
-       CONVERSION; so it is where it states another dtype than is expected, and fails in words later. It states what is
+       CONVERSION; so it is where it states another kind of dtype, and fails or dies later. It states what is
        expected, and not as the most that it can be: the KERNEL.
     7. What the importer made is run apart: wrong, it is the CONVERSION, and so it is where it is right once its indices count
        from the front, as the compiler's operators take them; right, what comes after it, the KERNEL, and where one
@@ -221,7 +221,7 @@ def decide(
             return CONVERSION, f"the importer makes the same of it without {listed(found.names)}: {found.way}"
     for found in by[DECLARED]:
         if now.verdict in (CRASH, ABORT) and now.stage != "load" and _mistyped(found.outcome):
-            return CONVERSION, f"before it fails, the dtype is wrong already in {found.way}"
+            return CONVERSION, f"before it fails, an output is of another kind of dtype already in {found.way}"
         if part := _stated(found.outcome, now):
             told = "wrong already" if part == CONVERSION else "right still"
             return part, f"its {now.symptom} is {told} in {found.way}"
@@ -341,7 +341,8 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
 
 def _raised_in(outcome: Outcome) -> str:
     """Return in whose module an exception arose, as it is told: an exporter calls the library, whose code that may be."""
-    frames = outcome.seen.frames if outcome.seen is not None else ()
+    alone = outcome.seen is not None and len(outcome.seen.raised) < 2  # else these are who wrapped it
+    frames = outcome.seen.frames if outcome.seen is not None and alone else ()
     module, _, rest = next((x for x in reversed(frames) if not x.startswith("opera.")), "").partition(":")
     return f", in {module}:{rest.partition(':')[0]}" if module else ""
 
@@ -471,6 +472,8 @@ def _at_drawn(outcome: Outcome, seen: Outcome) -> Outcome:
     return outcome if tells else Outcome(UNSUPPORTED, outcome.stage, message=DREW)
 
 
+DTYPES = re.compile(r"(\w+) is expected, (\w+) was returned")
+"""How a comparison says which dtype an output has (opera.oracle.comparison)."""
 RETURNED = re.compile(r" (?:is|are) expected, (.*?) (?:was|were) returned")
 """How a comparison says what an output's form is (opera.oracle.comparison)."""
 
@@ -494,9 +497,15 @@ def _stated(stated: Outcome, now: Outcome) -> str:
 
 
 def _mistyped(stated: Outcome) -> bool:
-    """Whether the importer's result states another dtype for an output than is expected: nothing that comes after it can be
-    right."""
-    return stated.verdict in (INCONSISTENT, SCREENED) and stated.symptom == "dtype"
+    """Whether the importer's result states another kind of dtype for an output than is expected, integers in place of floats:
+    what comes after it computes something else. One that is narrower need not matter."""
+    told = (
+        DTYPES.search(stated.message)
+        if stated.verdict in (INCONSISTENT, SCREENED) and stated.symptom == "dtype"
+        else None
+    )
+    kinds = [re.sub(r"\d+\w*$|^b(?=float)|^u(?=int)", "", x) for x in told.groups()] if told else []
+    return len(set(kinds)) > 1
 
 
 def _fits(message: str) -> bool:

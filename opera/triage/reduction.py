@@ -32,8 +32,9 @@ class Reduction(msgspec.Struct, frozen=True):
         circumstances: What else all near programs that fail have (opera.triage.conditions.circumstances): `a 1-d input`.
         near: How many of these fail, and how many pass.
         despite: How many of those that pass have all that is told, and no other reason to pass is known; None: nobody counted.
-        beyond: How many near programs run wrongly, or end at a later stage, where it is told of what ends.
-        empty: Whether a near program without elements passes that has all that is told, where that ends in words or dies.
+        beyond: How many near programs lack something of what is told, and run wrongly, or end at a later stage, where it is
+            told of what ends.
+        empty: Whether all near programs without elements do not fail that have all that is told; False where there is none.
         tried: What programs say of which several things differ, and of which nothing was learned: of those that have all that
             is told, how many fail and pass; and of the others (opera.triage.conditions.further).
         values: Which values of what is told were tried alone, and whether the program fails with each, its own first; None: in

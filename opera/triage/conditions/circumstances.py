@@ -83,8 +83,9 @@ class Borne(NamedTuple):
         passing_one: The program most like it that passes, and lacks something of what is told; None where none is known.
         usual: Whether an ordinary call fails (opera.triage.conditions.usual); None: nobody asked.
         named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
-        beyond: Near programs that run wrongly, or end at a later stage, where it is told of what ends.
-        empty: Whether one without elements passes that has all that is told, where it is told of what ends.
+        beyond: Near programs that lack something of what is told, and run wrongly, or end at a later stage, where it is told
+            of what ends.
+        empty: Whether all without elements do not fail that have all that is told; False where there is none.
     """
 
     decided: Decided
@@ -117,7 +118,8 @@ class Asking(deciding.Lowers, Protocol):
         returns none."""
 
     def otherwise(self, program: Program) -> bool:
-        """Whether a program that was asked about fails in other words, or in another respect, in the same stage."""
+        """Whether a program that was asked about fails in other words, in another respect, or of another part of the compiler,
+        or gets further."""
 
     def apart(self, program: Program, of: Program) -> bool:
         """Whether a program that fails as another does is of another part of the compiler. Raises Spent."""
@@ -137,7 +139,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
 
     What is drawn, or varies, passes where it does so in several processes, and by the law that is declared of it. That a
     program passes which does not ask for the wrong output tells nothing, nor that one does of which an exporter makes another
-    operator than that at which it fails. What runs, though wrongly, does not crash.
+    operator than that at which it fails. What runs, though wrongly, or ends at a later stage, does not crash so.
     """
     try:
         chance = deciding.by_chance(ask, program)
@@ -160,7 +162,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
             False if fails is None and ask.gets_further(x) else fails for x, fails in zip(programs, found, strict=True)
         ]
         found = [None if fails is False and not tells(x) else fails for x, fails in zip(programs, found, strict=True)]
-        found = [None if fails and ask.apart(x, program) else fails for x, fails in zip(programs, found, strict=True)]
+        found = [None if fails and apart(x) else fails for x, fails in zip(programs, found, strict=True)]
         spared = set[str]()
         with suppress(Spent):  # what was answered stands
             spared = by_luck([x for x, fails in zip(programs, found, strict=True) if fails is False])
@@ -188,6 +190,11 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
             return not made_of or place in ask.lowered(x)
         return False
 
+    def apart(x: Program) -> bool:
+        with suppress(Spent):
+            return ask.apart(x, program)
+        return False
+
     made_of = False
     with suppress(Spent):
         made_of = bool(place) and place in ask.lowered(program)
@@ -195,8 +202,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
     with suppress(Spent):
         lucky = by_luck([x.program for x in seen if not x.fails][:PASSING])
         seen = [x for x in seen if x.program.id not in lucky]
-    with suppress(Spent):
-        seen = [x for x in seen if not (x.fails and ask.apart(x.program, program))]
+    seen = [x for x in seen if not (x.fails and apart(x.program))]
     seen = [x for x in seen if not deciding.is_held(x.program, program)]  # how it is given is told by what decides
     known = defaults.get(program.operator, {})
     alike = (x.program for x in seen if not x.fails and x.program.operator == program.operator)
@@ -267,8 +273,8 @@ def borne_out(
         seen: What is known of programs already: the member that was reduced, and what a search has asked about.
         outputs: Returns the outputs that are expected.
         moot: Whether a program is right by itself without what decides.
-        otherwise: Whether a program of which nothing is said fails in other words, or in another respect: that confirms
-            nothing, but it does not pass, as is told of what lacks something.
+        otherwise: Whether a program that is not said to fail alike fails in other words, or in another respect, or gets
+            further: that confirms nothing, but it is not right, as is told of what lacks something.
         channels: Inputs that are documented to have an axis of channels, and which.
         go_on: Takes more time, for programs of which several things differ.
         corpus: Programs that call the operator and were made for another purpose; they put what is told to the test, too.
@@ -451,8 +457,8 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, w
     beside = _passing_one(made, right, told)
     named = tuple((x.says, x.words) for x in told.all if x.words)
     values = tried_values(made.program, (*left.parameters, *left.besides, *more), known, wrong, dict(named))
-    nothing = made.loud and any(told.holds(x.program) and made.is_empty(x.program) for x in right)
-    beyond = len(known) - failing - len(right)
+    bare = {x.fails for x in known if told.holds(x.program) and made.is_empty(x.program)}
+    beyond = sum(not x.fails and not made.passes(x.program) and not told.holds(x.program) for x in known)
     return Borne(
         left,
         more,
@@ -466,7 +472,7 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, w
         values,
         named,
         beyond,
-        nothing,
+        bare == {False},
     )
 
 

@@ -56,6 +56,7 @@ def features(
     made: Iterable[str] = (),
     channels: Mapping[str, int] | None = None,
     passing: Sequence[Program] = (),
+    odd: Iterable[Program] = (),
 ) -> Iterator[Feature]:
     """Yield what a program has that may be told, in the order of preference.
 
@@ -63,6 +64,7 @@ def features(
         failing, passing: Near programs that fail alike, and that pass; of which dtypes they are is told together.
         made: Dtypes in which something is computed, which may not hold all numbers of inputs.
         channels: Inputs that are documented to have an axis of channels, and which.
+        odd: Near programs that fail in another respect: no kind of dtype is told that has theirs.
     """
     known = defaults.get(program.operator, {})
     call = program if isinstance(program, Instance) else None
@@ -96,7 +98,7 @@ def features(
     yield from itertools.starmap(Feature, listing.entries(call) if call is not None else ())
     yield from _axes(call, known) if call is not None else ()
     yield from _one_number(call) if call is not None else ()
-    yield from kinds.features(program, failing, passing)
+    yield from kinds.features(program, failing, passing, odd)
     yield from _specials(program, made)
     yield from _out_of_range(call, known) if call is not None else ()
     yield from kinds.strings(program)
@@ -200,8 +202,10 @@ def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -
 
 
 def _on_its_side(name: str, plain: Value, passes: Value, known: Mapping[str, Value]) -> Iterator[Feature]:
-    """Yield that a number is less, or more, than one that passes, of whose other side its default is; nothing of axes."""
-    if type(plain) is type(passes) is int and plain != passes and not smaller.is_axes(name):
+    """Yield that a number is less, or more, than one that passes, of whose other side its default is; nothing of axes, types
+    and flags."""
+    named = smaller.is_axes(name) or simpler.is_type(name) or is_flag(name, plain, known)
+    if type(plain) is type(passes) is int and plain != passes and not named:
         says, holds = (f"{name} > {passes}", int.__gt__) if plain > passes else (f"{name} < {passes}", int.__lt__)
         yield Feature(says, partial(_compares, name=name, number=passes, holds=holds, known=known))
     if isinstance(plain, float) and isinstance(passes, float) and plain != passes:

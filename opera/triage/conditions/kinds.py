@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from opera.programs.program import Instance, Program
@@ -12,7 +12,7 @@ from opera.triage.conditions import dtypes
 from opera.triage.conditions.dtypes import PROMOTED
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import Feature
-from opera.triage.shrink import smaller
+from opera.triage.shrink import simpler, smaller
 
 NOT_PROMOTED = "inputs not promoted to float32"
 """How it is told that inputs are promoted to another dtype."""
@@ -22,17 +22,23 @@ PLURAL = {dtypes.INTEGER: "integers", dtypes.WHOLE: "integers or bool", dtypes.F
 """How kinds of dtypes are told to which something is promoted."""
 
 
-def features(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
+def features(
+    program: Program, failing: Sequence[Program], passing: Sequence[Program], odd: Iterable[Program] = ()
+) -> Iterator[Feature]:
     """Yield of which dtype the first input is: of a kind of those that fail, a float, an integer, one of those that fail; and
     which others are floats or integers.
+
+    Args:
+        odd: Programs that fail in another respect: no kind of dtype is told that has theirs.
     """
     own = _first_dtype(program)
     bad, good = ({_first_dtype(x) for x in of} - {""} for of in ((program, *failing), passing))
-    of_kind = [dtypes.told(bad, good)] if own else []
-    wide = [says for says in (dtypes.FLOATING, dtypes.INTEGER) if own in dtypes.KINDS[says]]
+    apart = otherwise(odd, (program, *failing))
+    of_kind = [dtypes.told(bad, good | apart)] if own else []
+    wide = [x for x in (dtypes.FLOATING, dtypes.INTEGER) if own in dtypes.KINDS[x] and not dtypes.KINDS[x] & apart]
     for says in dict.fromkeys(filter(None, of_kind + wide if len(bad) > 1 else wide + of_kind)):
         yield Feature(says, partial(_has_dtype, says=says))
-    yield from _promoted(program, failing, passing)
+    yield from _promoted(program, failing, passing, odd)
     yield from _stated(program, failing, passing)
     yield from _unlike(program)
     for name in [x.name for x in program.inputs[1:]]:
@@ -48,6 +54,21 @@ def features(program: Program, failing: Sequence[Program], passing: Sequence[Pro
             words = words.replace(" inputs", " type") if words.startswith(dtypes.OTHERS) else dtypes.either(kinds)
             words = f"a {words}" if words.startswith("numeric") else words
             yield Feature(f"{name} of {words}", partial(_is_of, name=name, kinds=kinds))
+
+
+def otherwise(
+    odd: Iterable[Program], failing: Sequence[Program], dtype: Callable[[Program], str] | None = None
+) -> set[str]:
+    """Return the dtypes (of first tensors, if nothing else is said) of programs that fail in another respect, and differ from
+    one that fails alike in dtypes alone; none of those with which others fail alike."""
+    of = dtype or _first_dtype
+
+    def form(x: Program) -> tuple[object, ...]:
+        params = [{key: y for key, y in call.params.items() if not simpler.is_type(key)} for call in x.instances()]
+        return x.operators, params, [y.shape for y in smaller.leaves(x)]
+
+    alike = [form(x) for x in failing]
+    return {of(x) for x in odd if form(x) in alike} - {of(x) for x in failing} - {""}
 
 
 def _stated(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
@@ -91,7 +112,9 @@ def _unlike_dtypes(program: Program, one: str, other: str) -> bool:
     return len(set(found)) == 2
 
 
-def _promoted(program: Program, failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
+def _promoted(
+    program: Program, failing: Sequence[Program], passing: Sequence[Program], odd: Iterable[Program]
+) -> Iterator[Feature]:
     """Yield to which dtype all inputs are promoted, where some have several: float32 and float64 are computed in float64; and
     to which all tensors are, whatever the numbers of Python's beside them, where some programs have such: a compiler may
     make these what the tensors are."""
@@ -102,7 +125,8 @@ def _promoted(program: Program, failing: Sequence[Program], passing: Sequence[Pr
     numbered = any(_is_number(x, name) for x in every for name in names)
     for form, beside in ((PROMOTED, names), (dtypes.TENSORS_PROMOTED, []))[: 1 + numbered]:
         bad, good = ({_promoted_to(x, beside) for x in of} for of in ((program, *failing), passing))
-        words = dtypes.told(bad - {""}, good - {""})
+        apart = otherwise(odd, (program, *failing), partial(_promoted_to, names=beside))
+        words = dtypes.told(bad - {""}, (good | apart) - {""})
         if words and "" not in bad:
             says = f"{form}{words.replace(' inputs', '')}" if words != dtypes.NO_FLOAT32 else NOT_PROMOTED
             told = f"{form}{PLURAL[words]}" if words in PLURAL else ""

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 
 from opera.programs.program import Instance, Program, with_params
-from opera.programs.values import RandomTensor, Tensor, Value
+from opera.programs.values import NO_DEFAULT, RandomTensor, Tensor, Value
 from opera.triage.alike import same_values
 from opera.triage.conditions import (
     deciding,
@@ -451,12 +451,7 @@ class Learner:
         shapes = [x.shape for x in self._returned(self.program)[:1] if isinstance(x, Tensor | RandomTensor)]
         by_chance = bool(shapes) and shapes != [broadcast_shape(self.program)]
         last: list[Feature] = []
-        alike, odd = (
-            {y.dtype for x in of for y in smaller.leaves(x)[:1]} for of in ((self.program, *failing), self.odd)
-        )
-        for x in features(self.program, self.defaults, failing, self._made(), self.channels, passing):
-            if dtypes.members(dtypes.unpromoted(x.says)) & (odd - alike):
-                continue  # those fail in another respect
+        for x in features(self.program, self.defaults, failing, self._made(), self.channels, passing, self.odd):
             if by_chance and x.says.endswith(BROADCAST):
                 last.append(x)
             else:
@@ -469,8 +464,10 @@ class Learner:
         known = self.defaults.get(self.program.operator, {})
         names = [deciding.named(x.says) or deciding.key(x.says).removeprefix(deciding.GIVEN) for x in told.all]
         names += [found[1] for x in told.all if (found := OF_PYTHON.fullmatch(x.says))]
-        own = self.program.params if isinstance(self.program, Instance) else {}
-        listed = [x for x in names if x in own or x in known]
+        fed = {x.name for x in self.program.inputs}
+        own = {*self.program.params} if isinstance(self.program, Instance) else set[str]()
+        own |= {x for x in names if smaller.default(known, x) not in (None, NO_DEFAULT)}
+        listed = [x for x in names if x in own - fed]
         made = [*varied.told(self.program, known, listed, [x for x in names if x not in listed], bare=False)]
         if isinstance(self.program, Instance):
             made += varied.of_dtype(self.program) if any(deciding.is_dtype(x.says) for x in told.all) else ()

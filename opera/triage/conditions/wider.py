@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, equal, listing, peculiar, ranks, scalars
+from opera.triage.conditions import deciding, dtypes, equal, kinds, listing, peculiar, ranks, scalars
 from opera.triage.conditions.arguments import WRITTEN
 from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import naming
@@ -43,8 +43,7 @@ def kept(
     Args:
         odd: Programs that fail in another respect: the integers of a kind of dtype are none of those that fail alike then.
     """
-    own, *others = ({y.dtype for y in smaller.leaves(x)[:1]} for x in (program, *odd))
-    few = bool(set[str]().union(*others) & dtypes.INTEGERS - own)
+    few = bool(kinds.otherwise(odd, (program, *failing)) & dtypes.INTEGERS)
     found: list[Feature] = []
     for says in told:
         made = _feature(says, program, defaults, failing, passing)

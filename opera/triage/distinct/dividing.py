@@ -29,8 +29,8 @@ MOST = 5
 """Members of a finding that are worth reducing, for it to be split."""
 EXPANDED = "body"
 """What a call is made of, where it is not converted as one (`Instance.context`): another program than the call itself."""
-IMPORTED = {True: "imported rightly", False: "imported wrongly"}
-"""How it is told apart which part of a compiler is wrong, where that depends on dtypes."""
+MISTAKEN = "imported wrongly"
+"""What tells apart of which dtypes it is the importer that is wrong, where that depends on them; of others nothing is told."""
 INPUT, FIRST = "input ", "input 0"
 """Options that tell dtypes of inputs."""
 
@@ -272,7 +272,7 @@ def decisive(reduction: Reduction) -> list[Any]:
     needed = sorted({deciding.key(text) for text in reduction.deciding})
     newer = [NEWER] if not known and NEWER in shown.details.get("tags", ()) else []
     left = [x for x in reduction.settings if of_version(x)]
-    left += [IMPORTED[reduction.imported]] if reduction.imported is not None else []
+    left += [MISTAKEN] if reduction.imported is False else []
     return [operators, needed, "" if known else dtype, _lost(shown), *newer, *left]
 
 

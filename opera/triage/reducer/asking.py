@@ -34,12 +34,11 @@ from opera.programs.verdicts import (
 )
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
-from opera.triage.conditions import dtypes
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.failure import alike, as_wrong, both_invalid, rounded, same_words, says_the_same
 from opera.triage.reducer import witness
-from opera.triage.reducer.imported import Imported
+from opera.triage.reducer.imported import Imported, key
 from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent
 
@@ -130,7 +129,7 @@ class Asker:
         self.second = ""
         self._defaults: smaller.Defaults = {}
         self._masked, self.limited = False, True
-        self.imported, self.others = Imported(self), dict[str, Program]()
+        self.imported, self.others = Imported(self), dict[frozenset[str], Program]()
         self.outcomes: dict[str, Outcome] = {}
         self.programs: dict[str, Program] = {}
         self._computed: dict[str, list[Value] | None] = {}
@@ -293,12 +292,12 @@ class Asker:
         return told and STAGES.index(stages[0]) < STAGES.index(stages[-1])
 
     def otherwise(self, program: Program) -> bool:
-        """Whether a program that was asked about fails in the same stage, in other words or in another respect, or of another
-        part of the compiler; or where the target stops, at a later stage."""
+        """Whether a program that was asked about fails in the same stage, in other words or in another respect; of another part
+        of the compiler, where no form is wrong; or gets further."""
         target, shown = self.target, self.outcomes.get(program.id)
         if target is None or shown is None or not self.within([program]):
             return False
-        if program.id in self._elsewhere or (target.verdict in STOPS and self._ends_later(shown)):
+        if self.gets_further(program) or (program.id in self._elsewhere and target.symptom not in FORMS):
             return True
         return (shown.verdict, shown.stage) == (target.verdict, target.stage) and not self._like(shown)
 
@@ -308,13 +307,13 @@ class Asker:
         if self.target is None or self.target.stage == "load" or not self.imported.apart(program, of):
             return False
         self._elsewhere.add(program.id)
-        self.others.setdefault(dtypes.promoted(program), program)
+        self.others.setdefault(key(program), program)
         return True
 
     def go_on(self) -> None:
         """Take a part more of the time that there was, for what is asked from now on."""
         if self.budget is not None:
-            self.budget = Budget(GO_ON * self.budget.seconds)
+            self.budget = Budget(self.budget.left + GO_ON * self.budget.seconds)
 
     def silent(self) -> list[Program]:
         """Return programs that were asked about and give wrong finite outputs without a word, where the target fails in words

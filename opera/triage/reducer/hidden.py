@@ -1,6 +1,7 @@
 """Bugs that another one hides: what a member still fails of once what decides of its finding is taken away from it, and how
 else a reduced program fails by another route into its frontend, which its member may not have come to, or given numbers where
-it has none; and what is computed wrongly, without a word, beside what crashes or is refused.
+it has none; what is computed wrongly, without a word, beside what crashes or is refused; and what fails alike of other dtypes,
+of which another part of the compiler is wrong.
 
 That program becomes a test of its own, with the verdicts of all frontends that were asked about the member, so that it is
 a finding like any other: of its own signature, or a member of one that is known. It is no part of the corpus.
@@ -174,10 +175,11 @@ def of_other_dtypes(workspace: Workspace, probe: Probe, of: Reduction, seconds: 
     ask.beside = witness.beside(workspace, verdicts[0])
     with suppress(Spent, OperaError):
         for program in (parse_captured(x).program for x in of.apart):
-            if ask.fails(ask.look([program])[0]) and ask.agreed(program):
+            if ask.label([program]) == [True] and ask.agreed(program):
                 found = store(workspace, ask, verdicts[0], program, "of other dtypes")
-                yield from [found] if found is not None else []
-                return
+                if found is not None:
+                    yield found
+                    return
 
 
 def unbounded(program: Program) -> set[str]:

@@ -465,10 +465,11 @@ def _constant(ask: Asker, program: Program, workspace: Workspace) -> tuple[tuple
 
     The others are fed then, by the frontend's first variant. Where opera itself makes no such model, nothing is known.
     """
-    library, (compiler, _, name) = libraries.get(program.library), ask.question.frontend.rpartition("-")
-    first, *_ = compilers.frontend(compiler, name).VARIANTS
+    library = libraries.get(program.library)
     if ask.question.variant != CONSTANTS or not isinstance(program, Instance) or not hasattr(library, "embedded"):
         return ()
+    compiler, _, name = ask.question.frontend.rpartition("-")
+    first, *_ = compilers.frontend(compiler, name).VARIANTS
     test = plan.test_id(program.id, plan.exporter_id(program.library))
     names = migrated.read_manifest(migrated.folder(workspace.tests_folder, test)).constants
     made = [(x, y) for x in names for y in cast(Embedding, library).embedded(program, x)]

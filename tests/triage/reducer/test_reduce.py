@@ -183,7 +183,7 @@ def test_which_constant_matters_is_told_of_each_alone(workspace: Workspace) -> N
     assert found.variant == "constants" and found.constant == (("pads", False),)
     [before] = findings(workspace)
     text = issue.render(draft.draft(workspace, before.id))
-    assert "axes and pads are initializers; it runs where pads alone is one" in text
+    assert "axes and pads are initializers; it runs where pads alone is a constant" in text
 
 
 @pytest.mark.full
