@@ -334,7 +334,8 @@ def borne_out(
                 break
     go_on()
     with suppress(Spent):  # of what is told at last
-        learn(asked(emptied(program) if loud else ()))
+        bare = asked(emptied(program)) if loud else []
+        learn(bare if not any(x.fails for x in bare) else ())  # that they fail, too, teaches nothing
         learn(asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
         learn(_numbers(made, told, asked))
         learn(asked(made.varied(told)))

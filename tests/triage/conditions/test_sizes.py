@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Operand, Program
-from opera.programs.values import Tensor
+from opera.programs.values import Tensor, Value
 from opera.triage.conditions import sizes
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
@@ -58,8 +59,22 @@ def test_small_tensors_that_are_folded_are_told_by_how_many_elements_they_have()
     def label(programs: Sequence[Program]) -> list[bool | None]:
         return [sizes.elements(x) < 1000 for x in programs]
 
-    found = borne_out(label, call((2, 2)), {"Any": {}}, Decided())
-    assert found.circumstances == ("fewer than 1000 elements",) and found.exact and found.passing > 0
+    for loud in (False, True):
+        found = borne_out(label, call((2, 2)), {"Any": {}}, Decided(), loud=loud)
+        assert found.circumstances == ("fewer than 1000 elements",) and found.exact and found.passing > 0
+        assert not found.empty, "it fails of none, too"
+
+
+def test_what_passes_without_elements_is_known_to_and_not_taught_by() -> None:
+    """A kernel that is missing is not missed where there is nothing to compute."""
+    k: dict[str, Value] = {"k": 2}
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [x.instances()[0].params.get("k") == 2 and sizes.elements(x) > 0 for x in programs]
+
+    program = msgspec.structs.replace(call((2, 2)), params=k)
+    found = borne_out(label, program, {"Any": {"k": 1}}, Decided(("k=2",), ()), loud=True)
+    assert found.decided.parameters == ("k=2",) and found.circumstances == () and found.empty and found.exact
 
 
 def test_what_fails_whatever_its_size_is_told_of_no_size() -> None:
