@@ -252,6 +252,20 @@ def test_a_small_error_is_told_by_louder_numbers_and_who_is_wrong_of_these_too(w
     assert found[f"{faults[1]}-onnx"].origins == ("leaky reduced",)
 
 
+@pytest.mark.full
+def test_dtypes_of_which_another_part_is_wrong_are_a_finding_of_their_own(workspace: Workspace) -> None:
+    """TVM's importer keeps integers where PyTorch's `atan2` returns floats; of float16 it has no such kernel."""
+    pytest.importorskip("tvm")
+    given = tuple(Operand(x, Tensor.of(np.array([1, 2], "i4"))) for x in ("input", "other"))
+    call = Instance("torch", "torch.atan2", {}, given, (), {"call": {"args": ["input", "other"], "kwargs": []}})
+    workspace.add_captured([Captured(call, Provenance("suite", "file", "atan2"))])
+    stage.run(workspace, stage.Options(compilers=("tvm", "torchexport"), workers=1, limits=Limits(60.0)), Silent())
+    [before] = findings(workspace)
+    reducing.reduce_all(workspace, [before.id], 60.0, 600.0, lambda _: None, workers=1)
+    told = sorted(x.sentence.partition(":")[0].partition(" with ")[2] for x in findings(workspace))
+    assert len(told) == 2 and "float16" in told[0] and "integer" in told[1]
+
+
 def test_of_a_compiler_that_the_workspace_has_not_run_nothing_is_stored(workspace: Workspace) -> None:
     """A witness alone has no environment: its finding ended `opera reduce all` in an error."""
     program = reduced("sum", SHAPE).program().program
