@@ -44,7 +44,7 @@ from opera.store import families, instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, disputed, part
+from opera.triage import blame, disputed, part, reduction
 from opera.triage.conditions import dtypes
 from opera.triage.distinct import causes
 from opera.triage.doubts import NOT_SHOWN
@@ -110,6 +110,7 @@ def draft(workspace: Workspace, name: str, tracker: str = "", issues: Known | No
 def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Entry | None) -> Draft:
     told = page(workspace, finding)
     of = list(causes.members(workspace, finding.id, finding.environment))
+    held = {x.test for x in of}
     chosen = choose(workspace, of)
     shown = chosen or Choice(of[0], of[0])
     outcome, frontend = shown.verdict.outcome, shown.verdict.frontend
@@ -127,7 +128,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         shown.told if body else shown.sure,
         exporter=exporter,
         route=by,
-        alike=alike(shown, of, tests.origins(workspace, {x.test for x in of})),
+        alike=alike(shown, of, tests.origins(workspace, held), reduction.by_member(workspace, held)),
         incidental=shown.incidental,
     )
     begins = (

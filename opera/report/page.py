@@ -133,7 +133,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         caller=_caller(program, origin.operator) if reduced and origin and not reduced.incidental else "",
         finished=reduced is None or reduced.finished,
         near=_near(reduced, unknown=not chosen.firm) if reduced else "",
-        values="; ".join(_values(reduced, outcome)) if reduced and chosen.firm else "",
+        values="; ".join(_values(reduced, outcome) if reduced and chosen.firm and not chosen.at else _at(chosen)),
         model=tuple(lines(program)),
         passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),
         parameters=tuple(_parameters(program, reduced if chosen.firm else None)),
@@ -215,6 +215,12 @@ def _further(reduced: Reduction) -> str:
 
 UNSTATED = LEFT_OUT.strip()
 """What stands for the value of a parameter that has none."""
+
+
+def _at(chosen: Choice) -> Iterator[str]:
+    """Yield that a certain form is shown where nothing is left to chance."""
+    if chosen.at:
+        yield f"shown with {listed(chosen.at)}, which leaves nothing to chance; drawn at random it is wrong, too"
 
 
 def _values(reduced: Reduction, outcome: Outcome) -> Iterator[str]:

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -39,6 +40,7 @@ from opera.triage.evidence import ALIKE
 from opera.triage.failure import slight
 from opera.triage.known import Mark
 from opera.triage.part import EXPORTER, LIBRARY, listed
+from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice, alone, choose
 from opera.triage.sentence import READS_AS_REFUSAL, UNNAMED, bare, drawn, reads_as_refusal, sentence
 from opera.triage.shrink import simpler, smaller
@@ -120,6 +122,7 @@ class _Known(msgspec.Struct):
     unreduced: dict[str, Program]
     shown: dict[tuple[str, str], tuple[int, int]]
     gone: dict[tuple[str, str], str]
+    reductions: Mapping[str, list[Reduction]]
 
     def blame(self, finding: str, shown: Verdict) -> Blame | None:
         """Return what was found out of a finding as it is shown, under this or another name of it."""
@@ -165,6 +168,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
             for x in examined.documents(workspace, examined.SHOWN)
         },
         {(x.test, x.environment): x.document.decode() for x in examined.documents(workspace, examined.GONE)},
+        reductions,
     )
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
     found.sort(key=lambda x: (len(x.doubts), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
@@ -375,11 +379,24 @@ def _settled(chosen: Choice, laid: Blame | None) -> bool:
     return (laid is not None and laid.settled) or right_as_float32(chosen.deciding)
 
 
-def alike(chosen: Choice, group: Iterable[Verdict], told: Mapping[str, Origin]) -> tuple[str, ...]:
+def alike(
+    chosen: Choice,
+    group: Iterable[Verdict],
+    told: Mapping[str, Origin],
+    reductions: Mapping[str, Iterable[Reduction]] = MappingProxyType({}),
+) -> tuple[str, ...]:
     """Return the operators with which a finding fails as well: of reductions, then of members that the same code converts.
 
-    What is made of several operators, of which one fails, is not meant.
+    What is made of several operators, of which one fails, is not meant, nor what was reduced to another operator inside: of
+    other arguments it may be made of others (`matmul` of vectors is no `mm`).
     """
+    group = list(group)
+    inner = {
+        told[x.test].operator
+        for x in group
+        for of in reductions.get(x.test, ())
+        if x.test in told and not _calls(of, told[x.test].operator)
+    }
 
     def code(outcome: Outcome) -> str:
         return location.canonical(re.sub(r"\[.*\]$", "", outcome.conversion_function))
@@ -396,8 +413,13 @@ def alike(chosen: Choice, group: Iterable[Verdict], told: Mapping[str, Origin]) 
         return chosen.alike
     members = (told[x.test].operator for x in group if x.test in told and code(x.outcome) == where)
     fit = (x for x in members if JOINED not in x and names(x) == names(of.operator))
-    more = (x for x in fit if x not in chosen.unlike)
+    more = (x for x in fit if x not in chosen.unlike and x not in inner)
     return tuple(dict.fromkeys((*chosen.alike, *more)))
+
+
+def _calls(of: Reduction, operator: str) -> bool:
+    """Whether a reduced program calls an operator, by whatever of its names."""
+    return location.canonical(operator) in map(location.canonical, of.program().program.operators)
 
 
 def _sentence(
@@ -417,7 +439,7 @@ def _sentence(
         chosen.told if body else chosen.sure,
         exporter=compilers.exporter(name, library) and not runtime,
         route=blame.route(chosen, laid),
-        alike=alike(chosen, group, told),
+        alike=alike(chosen, group, told, known.reductions),
         incidental=chosen.incidental,
     )
 

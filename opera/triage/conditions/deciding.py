@@ -21,6 +21,7 @@ from opera.oracle import declared, screens
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
 from opera.programs.verdicts import (
+    ABORT,
     CRASH,
     INCONSISTENT,
     INVALID,
@@ -489,7 +490,7 @@ def _telling(ask: Look, program: Program, condition: Condition) -> bool:
     may say how large a result is are no data.
     """
     if condition.says == RETURNED:
-        return _wrong_first(ask, program)
+        return _shows_in_result(ask, program)
     first = next((x for x in program.inputs if x.value is not None), None)
     if condition.kind != OUTPUT and (first is None or condition.says != f"{first.name} {NO_CONSTANT}"):
         return True
@@ -502,10 +503,13 @@ def _telling(ask: Look, program: Program, condition: Condition) -> bool:
     return shown.verdict in (CRASH, REFUSED) and (condition.kind == OUTPUT or early)
 
 
-def _wrong_first(ask: Look, program: Program) -> bool:
-    """Whether the first output is wrong, by no chance: what another call makes of it then is right, or wrong as well."""
+def _shows_in_result(ask: Look, program: Program) -> bool:
+    """Whether the first output is wrong, by no chance, or the model is loaded and then ends before it returns any: what another
+    call makes of the result then is right, or fails as well."""
     try:
         [shown] = ask.look([program])
+        if shown.verdict in (CRASH, REFUSED, ABORT):
+            return shown.stage != "load"
         own = (*program.outputs[:1], "output_0")
         return shown.verdict == INCONSISTENT and shown.details.get("output") in own and not by_chance(ask, program)
     except Spent:

@@ -41,7 +41,7 @@ from opera.run.probe import Probe, Question
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage.conditions import circumstances, deciding, ordinary, readable
+from opera.triage.conditions import circumstances, deciding, dtypes, ordinary, readable
 from opera.triage.failure import alike, words
 from opera.triage.reducer import inner, older, settings, witness
 from opera.triage.reducer.asking import Asker, Budget
@@ -53,7 +53,7 @@ from opera.triage.reducer.single import form_alone
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.sentence import NO_CONSTANT
-from opera.triage.shrink import shapes, smaller
+from opera.triage.shrink import shapes, simpler, smaller
 from opera.triage.shrink.minimise import Spent, minimise
 from opera.triage.shrink.smaller import Defaults
 
@@ -145,6 +145,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         if ask.criticised(kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
         _alone(ask, kept)
+        _of_one_dtype(ask, kept)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
@@ -337,6 +338,18 @@ def _alone(ask: Asker, kept: list[Program]) -> None:
         if ask.fails(shown, elsewhere=True) and ask.passed([made], [True]) == [True]:
             kept.append(made)
             ask.target = shown
+
+
+def _of_one_dtype(ask: Asker, kept: list[Program]) -> None:
+    """Give each further tensor of integers the dtype of a first one of floats, if it fails so, too: what may state sizes is
+    left as it is before, and two dtypes may be a fault of their own (`clamp` of float32 with an int64 `min` on TVM).
+    """
+    found = smaller.leaves(kept[-1])
+    for place, leaf in enumerate(found):
+        if place and found[0].dtype in dtypes.FLOATS and leaf.dtype in dtypes.INTEGERS:
+            step = partial(simpler.as_dtype, dtype=leaf.dtype, other=found[0].dtype)
+            made = smaller.applied(smaller.at(place, step), kept[-1])
+            kept += [made] if made is not None and ask([made]) == [True] and ask.stands(made) else []
 
 
 def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:

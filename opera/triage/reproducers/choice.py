@@ -135,14 +135,19 @@ class Choice(NamedTuple):
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What decides, the settings that it needs, and of a certain form those that leave nothing to chance: `p=1.0`."""
+        """What decides, and the settings that it needs."""
+        return (*self._named, *self.settings)
+
+    @property
+    def at(self) -> tuple[str, ...]:
+        """Of a certain form, what leaves nothing to chance: `p=1.0`. It is shown so, and does not decide."""
         if self.whole is None or self.reduction is None or not self.certain:
-            return (*self._named, *self.settings)
+            return ()
         [before], [now] = (x.program().program.instances() for x in (self.whole, self.reduction))
         own = {x.name: x.value for x in before.inputs}
         set_ = [f"{name}={deciding.said(x)}" for name, x in now.params.items() if before.params.get(name) != x]
         fed = ((x.name, x.value) for x in now.inputs if x.value != own[x.name] and isinstance(x.value, Tensor))
-        return (*self._named, *set_, *(f"{name}={deciding.said(x.numbers().flat[0].item())}" for name, x in fed))
+        return (*set_, *(f"{name}={deciding.said(x.numbers().flat[0].item())}" for name, x in fed))
 
 
 def choose(

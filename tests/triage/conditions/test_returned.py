@@ -10,7 +10,7 @@ import pytest
 
 from opera.programs.program import Graph, Instance, Operand, Program
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, INVALID, PASS, Outcome
 from opera.triage.conditions import deciding, returned, wider
 from opera.triage.sentence import RETURNED, sentence
 
@@ -25,9 +25,15 @@ def amin(dtype: str = "float16") -> Instance:
 class Exporter:
     """Drops what stands behind a call of half numbers, where nothing but the model takes it."""
 
-    def __init__(self, fails: Callable[[Program], bool], output: str = "output_0", verdict: str = INCONSISTENT) -> None:
+    def __init__(
+        self,
+        fails: Callable[[Program], bool],
+        output: str = "output_0",
+        verdict: str = INCONSISTENT,
+        stage: str = "infer",
+    ) -> None:
         self.does, self.asked = fails, list[Program]()
-        self.wrong = Outcome(verdict, "infer", "dtype", "wrong", details={"output": output})
+        self.wrong = Outcome(verdict, stage, "dtype", "wrong", details={"output": output})
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         self.asked += programs
@@ -51,7 +57,16 @@ def test_it_is_told_that_a_result_is_an_output_where_it_is_right_inside() -> Non
     assert Exporter(half).told(amin()) == ("float16 inputs",)
 
 
-@pytest.mark.parametrize("ask", [Exporter(half, "output_1"), Exporter(half, verdict=CRASH)], ids=["another", "crash"])
+def test_of_what_ends_once_it_is_loaded_it_is_asked_too() -> None:
+    """OpenVINO dies of `expand([])` between an input and an output of the model, and nowhere else."""
+    ends = Exporter(lambda x: isinstance(x, Instance) and half(x), verdict=ABORT, stage="compile")
+    assert ends.told(amin())[0] == RETURNED
+    assert Exporter(half, verdict=ABORT, stage="compile").told(amin()) == ("float16 inputs",)
+
+
+@pytest.mark.parametrize(
+    "ask", [Exporter(half, "output_1"), Exporter(half, verdict=CRASH, stage="load")], ids=["another", "load"]
+)
 def test_nothing_is_asked_where_another_output_is_wrong_or_there_is_none(ask: Exporter) -> None:
     ask.told(amin())
     assert not any(isinstance(x, Graph) for x in ask.asked)

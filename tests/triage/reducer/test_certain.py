@@ -70,5 +70,6 @@ def test_the_settings_are_told():
             for x in (program, list(certain.forms(program))[-1])
         )
         shown = Verdict("t", form.frontend, "v", "e", Outcome(INCONSISTENT), "F")
-        assert Choice(shown, shown, form, whole=whole).told == (told,)
-        assert Choice(shown, shown, whole).told == ()
+        chosen = Choice(shown, shown, form, whole=whole)
+        assert (chosen.told, chosen.at) == ((), (told,)), "it does not decide"
+        assert Choice(shown, shown, whole).at == ()
