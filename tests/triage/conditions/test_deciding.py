@@ -276,8 +276,10 @@ def never(x):
 
 
 def held(x):
-    """Return the names of the inputs that a model holds or makes."""
-    return {name for made in x.calls[:-1] for name in made.outputs} if isinstance(x, Graph) else set()
+    """Return the names of the inputs that a model holds or makes, where its last call is that which it is made for."""
+    return (
+        {name for made in x.calls[:-1] for name in made.outputs if name != "result"} if isinstance(x, Graph) else set()
+    )
 
 
 def test_an_input_that_must_be_no_constant_is_told_for_itself():
