@@ -310,9 +310,13 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
 
 
 def _tried(told: Page, shown: Choice) -> Iterator[str]:
-    """Say with which values it fails and with which it does not; and where no rule is known, how many programs near it fail."""
+    """Say with which values it fails and with which it does not, and that nothing near it is right, if so; and where no rule is
+    known, how many programs near it fail."""
     if told.values:
         yield told.values
+    of = shown.reduction
+    if shown.firm and of is not None and of.beyond and not of.near[1]:
+        yield f"no program near it is right: the {of.beyond} that were tried without what decides run wrongly, or fail later"
     if not shown.firm and told.near:
         yield f"of programs near it {told.near}"
 

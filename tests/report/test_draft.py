@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -33,6 +34,8 @@ from opera.triage.evidence import Evidence
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
 from opera.triage.part import EXPORTER, LIBRARY
+from opera.triage.reduction import Reduction
+from opera.triage.reproducers.choice import Choice
 from opera.triage.reproducers.reproducer import Exhibit
 from opera.triage.reproducers.scripts import Trial
 from opera.triage.sentence import cut
@@ -449,6 +452,21 @@ def test_a_process_may_die_of_its_fault_by_another_signal(found, seen, shown):
     """A string that is freed twice ends one run by SIGSEGV and the next by SIGABRT."""
     exhibit = Exhibit("F1", "f", "c", {}, "onnx", ABORT, "infer", found, "")
     assert running.fails_so(exhibit, Trial("F1", seen, "")) is shown
+
+
+@pytest.mark.parametrize(("near", "beyond", "told"), [((9, 0), 3, 1), ((9, 1), 3, 0), ((9, 0), 0, 0)])
+def test_that_nothing_near_it_is_right_is_told(near, beyond, told):
+    """`kthvalue` on OpenVINO ends with a 1-d input, and is wrong with all others."""
+    seen = Outcome("crash", "load", "OpConversionFailure", "vector")
+    call = Instance("torch", "torch.kthvalue", {"k": 1}, (), (), {})
+    form = Captured(call, Provenance("suite", "file", "test")).form()
+    of = Reduction("F", "e", "openvino-torch", "v", "t", form, seen, deciding=("k=1",), near=near, beyond=beyond)
+    shown = Verdict("t", "openvino-torch", "v", "e", seen, "F")
+    told_of = SimpleNamespace(values="", near="")
+    said = [
+        x for x in stage._tried(told_of, Choice(shown, shown, of)) if x.startswith("no program near it is right: the 3")
+    ]
+    assert len(said) == told
 
 
 def test_in_how_many_runs_it_is_so_is_told_where_it_is_not_in_all():
