@@ -395,7 +395,7 @@ def alike(
         told[x.test].operator
         for x in group
         for of in reductions.get(x.test, ())
-        if x.test in told and not _calls(of, told[x.test].operator)
+        if x.test in told and _is_of(of, x) and not _calls(of, told[x.test].operator)
     }
 
     def code(outcome: Outcome) -> str:
@@ -415,6 +415,11 @@ def alike(
     fit = (x for x in members if JOINED not in x and names(x) == names(of.operator))
     more = (x for x in fit if x not in chosen.unlike and x not in inner)
     return tuple(dict.fromkeys((*chosen.alike, *more)))
+
+
+def _is_of(of: Reduction, verdict: Verdict) -> bool:
+    """Whether a reduction of a verdict's test is of that frontend, in that environment: another may fail of something else."""
+    return (of.frontend, of.environment) == (verdict.frontend, verdict.environment)
 
 
 def _calls(of: Reduction, operator: str) -> bool:

@@ -58,8 +58,9 @@ class Reduction(msgspec.Struct, frozen=True):
             is set`.
         named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
         silent: Of a crash or a refusal, programs beside it that gave wrong outputs, as forms: opera.triage.reducer.hidden asks.
-        imported: Whether what the compiler's importer made of it is right, where programs of other dtypes fail alike and it is
-            not so of them (opera.triage.reducer.imported); None: no such are known. `apart`: these programs, as forms.
+        mistaken: Whether it is wrong as it is imported, and programs of other dtypes that fail alike are not
+            (opera.triage.reducer.imported).
+        apart: Programs of other dtypes that fail alike and of which the one is imported rightly and the other not, as forms.
         incidental: Operators beside its own that fail so of the same input (opera.triage.reducer.incidental).
         siblings: Other operators that fail so of the same inputs, and whose names are similar or which take as many
             (opera.triage.reducer.siblings).
@@ -98,7 +99,7 @@ class Reduction(msgspec.Struct, frozen=True):
     held: tuple[tuple[str, str], ...] = ()
     constant: tuple[tuple[str, bool], ...] = ()
     silent: tuple[dict[str, Any], ...] = ()
-    imported: bool | None = None
+    mistaken: bool = False
     apart: tuple[dict[str, Any], ...] = ()
     incidental: tuple[str, ...] = ()
     siblings: tuple[str, ...] = ()

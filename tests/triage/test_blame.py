@@ -243,17 +243,6 @@ def test_what_is_stated_tells_of_that_output_and_of_what_is_returned(
     assert part.decide(seen, [Tried(DECLARED, "stated", stated)], {}, exporter=False)[0] == verdict
 
 
-def test_what_fails_in_words_once_its_dtype_is_wrong_was_converted_wrongly() -> None:
-    """TVM's importer keeps integers where PyTorch's `atan2` returns float32; its code generator has no integer one."""
-    seen = Outcome(
-        CRASH, "compile", "InternalError", "unknown intrinsic tirx.atan2: src/target/llvm/codegen_llvm.cc:1532"
-    )
-    places = {r"src/target/": "kernel"}
-    stated = form("dtype", "float32", "int32")
-    for declared, verdict in ((stated, "conversion"), (RIGHT, "kernel"), (form("shape", "[2]", "[3]"), "kernel")):
-        assert part.decide(seen, [Tried(DECLARED, "stated", declared)], places, exporter=False)[0] == verdict
-
-
 def test_others_are_judged_by_the_output_that_the_finding_names() -> None:
     mask = form("dtype", "bool", "float32", "mask")
     many = msgspec.structs.replace(mask, details={"output": "mask", "others": ["5 more"]})

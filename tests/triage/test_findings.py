@@ -244,6 +244,28 @@ def test_operators_that_the_same_code_converts_are_told_and_what_is_made_of_seve
     assert told("torch.argmin", "m:_argmax_argmin[argmin]", both, ("torch.argmax",)) == ("torch.first", "torch.argmin")
 
 
+@pytest.mark.parametrize(
+    ("frontend", "operator", "named"),
+    [
+        ("tvm-torch", "torch.mm", False),
+        ("tvm-torch", "torch.Tensor.matmul", True),
+        ("openvino-torch", "torch.mm", True),
+    ],
+)
+def test_what_was_reduced_to_another_operator_is_not_told_as_failing_alike(frontend, operator, named):
+    """`matmul` of vectors is no `mm`: that the test that called it fails of `mm` says nothing of it."""
+    seen = Outcome("inconsistent", "infer", "dtype", "no", conversion_function="m:_product")
+    call, inner = (
+        Captured(Instance("torch", x, {}, (), ("y",), {}), Provenance("a", "b", "c")).form()
+        for x in ("torch.mm", operator)
+    )
+    shown, member = (Verdict(x, "tvm-torch", "x", "e", seen, "F1", "") for x in ("t", "m"))
+    chosen = Choice(shown, shown, Reduction("F1", "e", "tvm-torch", "x", "t", call, seen))
+    of = {"m": [Reduction("F1", "e", frontend, "x", "m", inner, seen)]}
+    said = alike(chosen, [member], {"m": Origin("torch.Tensor.matmul", "test")}, of)
+    assert ("torch.Tensor.matmul" in said) is named
+
+
 def test_what_is_cut_off_in_a_list_is_not_the_route(workspace):
     fill(workspace)
     of = findings(workspace)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from opera.compilers import APART, EACH, LAWFUL, NODE, OWN, tflite
+from opera.compilers import APART, DECLARED, EACH, LAWFUL, NODE, OWN, tflite
 from opera.compilers.shared.packing import Unlawful
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome, Seen
 from opera.triage import evidence, part
@@ -49,6 +49,20 @@ def test_operators_by_themselves_tell_who_is_wrong() -> None:
     for seen, tried, verdict, because in cases:
         found = part.decide(seen, [Tried(AS_FOUND, "now", seen), *tried], {}, exporter=False)
         assert found[0] == verdict and because in found[1], (found, seen, tried)
+
+
+@pytest.mark.parametrize(
+    ("expected", "stated", "verdict"),
+    [("float32", "int32", "conversion"), ("int64", "int32", "kernel"), ("bfloat16", "float32", "kernel")],
+)
+def test_what_fails_in_words_once_an_output_is_of_another_kind_was_converted_wrongly(
+    expected: str, stated: str, verdict: str
+) -> None:
+    """TVM's importer keeps integers where PyTorch's `atan2` returns float32; its code generator has no integer one."""
+    seen = crash("compile", "unknown intrinsic tirx.atan2: src/target/llvm/codegen_llvm.cc:1532")
+    text = f"output 'y': {expected} is expected, {stated} was returned"
+    declared = Tried(DECLARED, "stated", Outcome(INCONSISTENT, "infer", "dtype", text, details={"output": "y"}))
+    assert part.decide(seen, [declared], {r"src/target/": "kernel"}, exporter=False)[0] == verdict
 
 
 def test_what_opera_cannot_compute_is_no_evidence() -> None:

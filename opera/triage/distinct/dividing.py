@@ -272,7 +272,7 @@ def decisive(reduction: Reduction) -> list[Any]:
     needed = sorted({deciding.key(text) for text in reduction.deciding})
     newer = [NEWER] if not known and NEWER in shown.details.get("tags", ()) else []
     left = [x for x in reduction.settings if of_version(x)]
-    left += [MISTAKEN] if reduction.imported is False else []
+    left += [MISTAKEN] if reduction.mistaken else []
     return [operators, needed, "" if known else dtype, _lost(shown), *newer, *left]
 
 

@@ -283,13 +283,9 @@ class Asker:
         if self.target is None or self.target.verdict not in STOPS or shown is None:
             return False
         wrong = shown.verdict == INCONSISTENT and not self._runs(program)
-        return (wrong or self._ends_later(shown)) and bool(self.within([program]))
-
-    def _ends_later(self, shown: Outcome) -> bool:
-        """Whether what was seen ends at a later stage than the target does."""
-        stages = [x.stage for x in (self.target, shown) if x is not None]
-        told = shown.verdict in (*STOPS, UNSUPPORTED) and set(stages) <= set(STAGES)
-        return told and STAGES.index(stages[0]) < STAGES.index(stages[-1])
+        ends = shown.verdict in (*STOPS, UNSUPPORTED) and {self.target.stage, shown.stage} <= {*STAGES}
+        later = ends and STAGES.index(self.target.stage) < STAGES.index(shown.stage)
+        return (wrong or later) and bool(self.within([program]))
 
     def otherwise(self, program: Program) -> bool:
         """Whether a program that was asked about fails in the same stage, in other words or in another respect; of another part
