@@ -283,10 +283,10 @@ def test_what_is_cut_off_in_a_list_is_not_the_route(workspace):
 
 def test_a_list_names_an_operator_without_the_path_where_there_is_no_room_for_it(workspace):
     fill(workspace)
-    said = "TVM cannot load torch.nn.functional.conv2d (also torch.conv1d) with bias=None: torchvision is not there"
+    said = "TVM cannot load torch.nn.functional.conv2d (also seen with torch.conv1d) with bias=None: torchvision is not there"
     of = msgspec.structs.replace(findings(workspace)[0], operator="torch.nn.functional.conv2d", sentence=said)
     assert in_list(of, len(said)) == said
-    assert in_list(of, 60) == "TVM cannot load conv2d (also conv1d) with bias=None: torchvision is not there"
+    assert in_list(of, 60) == "TVM cannot load conv2d (also seen with conv1d) with bias=None: torchvision is not there"
     assert in_list(msgspec.structs.replace(of, operator="Conv"), 60) == said
 
 

@@ -80,4 +80,4 @@ def test_a_rule_is_told_only_where_near_programs_bear_it_out(near, despite, firm
 
 def test_a_program_of_several_calls_is_told_by_its_inputs():
     told = title("Neg + Add (x=float32([1]))", WRONG, alike=["Add", "Sub"])
-    assert told.startswith("Neg + Add (x=float32([1])) (also Sub):")
+    assert told.startswith("Neg + Add (x=float32([1])) (also seen with Sub):")

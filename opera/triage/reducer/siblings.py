@@ -23,11 +23,14 @@ from opera.triage.conditions.ordinary import BYTES, called_as
 from opera.triage.distinct import kinship
 from opera.triage.reducer.asking import Asker
 from opera.triage.sentence import bare
+from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Defaults
 
 MOST, ASKED, TRIED, AT_A_TIME = 6, 24, 120, 8
 """Programs of a sibling that are read; siblings that are asked about: of those that its library takes, in all, at a time."""
+OTHERS, PLAIN = 4, 64
+"""Further calls by which a sibling is put to the test, and how many elements they have at most."""
 
 
 def siblings(
@@ -38,7 +41,8 @@ def siblings(
     several gives them. As many as are found in the time that there is.
 
     Of those of the most similar names they are asked about first whose parameters are the program's. A parameter has the value
-    that it has in the program, if any, else that of a test.
+    that it has in the program, if any, else that of a test. Each must fail so of the inputs of a few other programs, too, of
+    which the program's operator does: of other dtypes and shapes.
 
     Args:
         told: What decides of the program: what fails without that, too, fails of something else.
@@ -72,7 +76,34 @@ def siblings(
             rejected = asked([own for own, _ in called])
             newer = [other for (own, other), no in zip(called, rejected, strict=True) if no and other.id != own.id]
             taken += len(called) - sum(rejected) + len(newer) - sum(asked(newer))
-    return tuple(dict.fromkeys(found))
+    names, wrong = list(dict.fromkeys(found)), set[str]()
+    with suppress(Spent):
+        for other in _others(ask, program):
+            made = (_in_place(workspace, other, x) for x in names if x not in wrong)
+            calls = [x[0] for x in made if x is not None]
+            shown = zip(calls, ask.look(calls), strict=True)
+            wrong.update(x.operator for x, now in shown if now.verdict != INVALID and not fails(x, now))
+    return tuple(x for x in names if x not in wrong)
+
+
+def _others(ask: Asker, program: Instance) -> list[Instance]:
+    """Return a few programs of the same operator that fail alike, of other dtypes, ranks or parameters each, those first of
+    which most is otherwise; of each kind the largest that is not large."""
+
+    def kind(x: Instance) -> list[object]:
+        held = smaller.leaves(x)
+        return [[y.dtype for y in held], [len(y.shape) for y in held], x.params]
+
+    own, found = kind(program), dict[str, Instance]()
+    for x in ask.programs.values():
+        shown = ask.outcomes.get(x.id)
+        called = isinstance(x, Instance) and (x.operator, x.outputs) == (program.operator, program.outputs)
+        if not called or shown is None or not ask.fails(shown) or x in ask.others.values():
+            continue
+        name, size = repr(kind(x)), smaller.elements(x)
+        if kind(x) != own and size <= PLAIN and (name not in found or size > smaller.elements(found[name])):
+            found[name] = x
+    return sorted(found.values(), key=lambda x: -sum(a != b for a, b in zip(kind(x), own, strict=True)))[:OTHERS]
 
 
 def _tells(shown: Outcome) -> bool:

@@ -155,3 +155,26 @@ def test_who_returns_as_few_outputs_is_a_sibling(workspace: Workspace) -> None:
 
     ask = Answers(fewer(0), {"OnesLike": fewer(0), "Split": fewer(1, 2)})
     assert siblings(ask, workspace, node("ZerosLike")) == ("OnesLike",)
+
+
+def test_a_sibling_fails_so_of_the_inputs_of_other_programs_that_fail_too(workspace: Workspace) -> None:
+    workspace.insert([Captured(x, Provenance("suites", "t", "")) for x in (node("Cosh"), node("Asinh"), node("Sin"))])
+    other = msgspec.structs.replace(node("Sinh"), inputs=(Operand("Sinh_0", Tensor.of(np.ones((2, 1), "f4"))),))
+
+    class OfTwo(Answers):
+        """`Asinh` passes of float32, of which `Sin` is no operator at all."""
+
+        def look(self, programs: Sequence[Program]) -> list[Outcome]:
+            held = [x.instances()[0].inputs[0].value for x in programs]
+            wide = [isinstance(x, Tensor) and x.dtype == "float32" for x in held]
+            of = {"Asinh": Outcome(PASS), "Sin": Outcome(INVALID)}
+            shown = zip(programs, super().look(programs), wide, strict=True)
+            return [of.get(x.operators[0], now) if other_dtype else now for x, now, other_dtype in shown]
+
+    shown = {x: crash(x) for x in ("Cosh", "Asinh", "Sin")}
+    ask = OfTwo(crash("Sinh"), shown)
+    assert set(siblings(ask, workspace, node("Sinh"))) == {"Cosh", "Asinh", "Sin"}
+    ask.programs, ask.outcomes = {other.id: other}, {other.id: crash("Sinh")}
+    assert set(siblings(ask, workspace, node("Sinh"))) == {"Cosh", "Sin"}
+    ask.others[frozenset({"float32"})] = other  # it is wrong for another reason
+    assert set(siblings(ask, workspace, node("Sinh"))) == {"Cosh", "Asinh", "Sin"}
