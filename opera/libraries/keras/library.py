@@ -232,7 +232,8 @@ def expanded(instance: Instance) -> list[Program]:
 def negations(call: Instance, of: str, made: str) -> list[Call]:
     """Return what negates a result of a call, see `opera.libraries.Negating`."""
     context: dict[str, Value] = {"kind": "function", "call": {"args": ["x"], "kwargs": []}}
-    return [Call(x, {}, (Argument("x", of),), (made,), context) for x in ("keras.ops.negative", "keras.ops.ravel")]
+    names = ("keras.ops.negative", "keras.ops.logical_not", "keras.ops.ravel")
+    return [Call(x, {}, (Argument("x", of),), (made,), context) for x in names]
 
 
 def embedded(call: Instance, name: str) -> list[Program]:

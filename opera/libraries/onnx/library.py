@@ -388,7 +388,8 @@ def attributed(call: Instance, name: str) -> list[Instance]:
 def negations(call: Instance, of: str, made: str) -> list[Call]:
     """Return what negates a result of a call, see `opera.libraries.Negating`."""
     context = {"opset": call.context.get("opset")}
-    return [Call(x, {}, (Argument("X", of),), (made,), context) for x in ("Neg", "Not")]
+    given = {"Neg": "X", "Not": "X", "Flatten": "input"}
+    return [Call(x, {}, (Argument(name, of),), (made,), context) for x, name in given.items()]
 
 
 def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:

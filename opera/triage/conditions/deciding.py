@@ -32,7 +32,7 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.triage.conditions import dtypes, peculiar, returned, varied
+from opera.triage.conditions import around, dtypes, peculiar, varied
 from opera.triage.conditions.arguments import WRITTEN
 from opera.triage.conditions.peculiar import changed
 from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT, RETURNED, UNNAMED
@@ -164,7 +164,7 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
 
 def passing(ask: Look, program: Program, defaults: Defaults) -> list[str]:
     """Return conditions without which a program passes, whatever else may be the reason: all but its ranks. Raises Spent."""
-    found = [x for x in conditions(program, defaults) if not peculiar.is_rank(x.says) and x.says != RETURNED]
+    found = [x for x in conditions(program, defaults) if not peculiar.is_rank(x.says) and x.says != RETURNED and not _computed(x)]
     made = [_made(program, x.others()) for x in found]
     ask.look([x for others in made for x in others])  # all at a time
     told = zip(found, map(ask.look, made), strict=True)
@@ -265,9 +265,11 @@ def _fed(program: Program) -> Iterator[Condition]:
     library = cast(Embedding, libraries.get(program.library))
     for operand in program.inputs:
         if operand.value is not None:
-            held = isinstance(operand.value, Tensor | RandomTensor)
-            says = f"{operand.name} {NO_CONSTANT if held else GRAPH_INPUT}"
-            yield Condition(says, OTHER, partial(library.embedded, program, operand.name))
+            held, fed = isinstance(operand.value, Tensor | RandomTensor), f"{operand.name} {GRAPH_INPUT}"
+            if made := around.computed(program, operand.name):
+                yield Condition(fed, FORM, partial(tuple, made), one_of=fed)
+            says = f"{operand.name} {NO_CONSTANT}" if held else fed
+            yield Condition(says, OTHER, partial(library.embedded, program, operand.name), one_of=fed)
             if made := library.attributed(program, operand.name) if held else []:
                 yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, made))
 
@@ -291,7 +293,7 @@ def _unnamed(program: Program) -> Iterator[Condition]:
 
 
 def _returned(program: Program) -> Iterator[Condition]:
-    if made := returned.negated(program):
+    if made := around.negated(program):
         yield Condition(RETURNED, FORM, partial(tuple, made))
 
 
@@ -491,6 +493,8 @@ def _telling(ask: Look, program: Program, condition: Condition) -> bool:
     """
     if condition.says == RETURNED:
         return _shows_in_result(ask, program)
+    if _computed(condition):
+        return _is_asked_for(ask, program)
     first = next((x for x in program.inputs if x.value is not None), None)
     if condition.kind != OUTPUT and (first is None or condition.says != f"{first.name} {NO_CONSTANT}"):
         return True
@@ -503,15 +507,29 @@ def _telling(ask: Look, program: Program, condition: Condition) -> bool:
     return shown.verdict in (CRASH, REFUSED) and (condition.kind == OUTPUT or early)
 
 
+def _computed(condition: Condition) -> bool:
+    """Whether another call makes an input where this is not so."""
+    return condition.kind == FORM and condition.says.endswith(f" {GRAPH_INPUT}")
+
+
 def _shows_in_result(ask: Look, program: Program) -> bool:
-    """Whether the first output is wrong, by no chance, or the model is loaded and then ends before it returns any: what another
-    call makes of the result then is right, or fails as well."""
+    """Whether the first output is wrong, by no chance, or the model ends before it returns any: what another call makes of the
+    result then is right, or fails as well."""
+    return _wrong(ask, program, program.outputs[:1])
+
+
+def _is_asked_for(ask: Look, program: Program) -> bool:
+    """Whether the first output is wrong, or one that is asked for by its name, by no chance, or there is none."""
+    return _wrong(ask, program, program.outputs)
+
+
+def _wrong(ask: Look, program: Program, outputs: Sequence[str]) -> bool:
     try:
         [shown] = ask.look([program])
         if shown.verdict in (CRASH, REFUSED, ABORT):
-            return shown.stage != "load"
-        own = (*program.outputs[:1], "output_0")
-        return shown.verdict == INCONSISTENT and shown.details.get("output") in own and not by_chance(ask, program)
+            return True
+        of = shown.details.get("output")
+        return shown.verdict == INCONSISTENT and of in (*outputs, "output_0") and not by_chance(ask, program)
     except Spent:
         return False
 

@@ -278,7 +278,9 @@ def never(x):
 def held(x):
     """Return the names of the inputs that a model holds or makes, where its last call is that which it is made for."""
     return (
-        {name for made in x.calls[:-1] for name in made.outputs if name != "result"} if isinstance(x, Graph) else set()
+        {name for made in x.calls[:-1] for name in made.outputs if name not in ("result", "computed")}
+        if isinstance(x, Graph)
+        else set()
     )
 
 
@@ -290,6 +292,15 @@ def test_an_input_that_must_be_no_constant_is_told_for_itself():
     assert "x0 is no constant" not in whole.besides, "the compiler may compute all of it before it makes any code"
     crash = deciding.decided(Compiler(lambda x: False if "x0" in held(x) else CRASH, never), program, {})
     assert "x0 is no constant" in crash.besides, "what cannot be loaded is not computed either"
+
+
+def test_an_input_that_another_call_makes_is_told_before_it_is_tried_as_a_constant():
+    program = call(F32([1]), F32([0.5]))
+    alone = Compiler(lambda x: CRASH if isinstance(x, Instance) else False, never)
+    assert deciding.decided(alone, program, {}).besides[:2] == ("x0 is a graph input", "x1 is a graph input")
+    one = Compiler(lambda x: CRASH if x.inputs[1:] == program.inputs[1:] and "x1" not in held(x) else False, never)
+    told = deciding.decided(one, program, {}).besides
+    assert "x1 is a graph input" in told and "x0 is a graph input" not in told
 
 
 @pytest.mark.parametrize(("given", "told"), [(F32([1]), ()), (np.int64([2]), ("x0 is no constant",))])

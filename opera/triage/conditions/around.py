@@ -1,0 +1,67 @@
+"""What stands around a call: what it returns as a result that another call takes, and what it is given as what another returns.
+
+A compiler may do to outputs of a model what it does to no other result, and to inputs likewise. PyTorch's ONNX exporter drops
+the cast of a sum of float16 where the model returns the sum itself.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+import numpy as np
+
+from opera import libraries
+from opera.libraries import Negating
+from opera.programs.program import Argument, Call, Graph, Instance, Program
+from opera.programs.values import Tensor
+from opera.triage.shrink import simpler
+
+BOUND = frozenset({"body", "captured"})
+"""What of a call's context is bound to the names of its inputs."""
+
+
+def negated(program: Program) -> list[Program]:
+    """Return a call whose first result another one negates, which is returned in its place; none where no library knows how."""
+    if not isinstance(program, Instance) or (library := _negating(program)) is None:
+        return []
+    of, made = (_free(program, x) for x in ("result", next(iter(program.outputs), "") or "output_0"))
+    inputs = tuple(x for x in program.inputs if x.value is not None)
+    first = Call(program.operator, program.params, _arguments(program), (of,), program.context)
+    calls = library.negations(program, of, made)
+    return [Graph(program.library, inputs, (first, x), (made,)) for x in calls]
+
+
+def computed(program: Program, name: str) -> list[Program]:
+    """Return a call with the same numbers in an input, which another call makes of those that it negates; none where no
+    library knows how, or it has no numbers."""
+    value = next((x.value for x in program.inputs if x.name == name), None)
+    if not isinstance(program, Instance) or (library := _negating(program)) is None or not isinstance(value, Tensor):
+        return []
+    if value.dtype == "string":
+        return []
+    of, outputs = _free(program, "computed"), tuple(filter(None, program.outputs)) or (_free(program, "output_0"),)
+    numbers, truth = simpler.numbers(value), value.dtype == "bool"
+    with np.errstate(over="ignore"):
+        other = simpler.numbered(np.logical_not(numbers) if truth else np.negative(numbers), value.dtype)
+    given = (msgspec.structs.replace(x, value=other) if x.name == name else x for x in program.inputs)
+    inputs = tuple(x for x in given if x.value is not None)
+    arguments = tuple(msgspec.structs.replace(x, of=of) if x.name == name else x for x in _arguments(program))
+    last = Call(program.operator, program.params, arguments, program.outputs or outputs, program.context)
+    first = library.negations(program, name, of)[truth]
+    return [Graph(program.library, inputs, (first, last), outputs)]
+
+
+def _negating(program: Instance) -> Negating | None:
+    library = libraries.get(program.library)
+    known = hasattr(library, "negations") and not program.context.keys() & BOUND
+    return cast(Negating, library) if known else None
+
+
+def _free(program: Instance, name: str) -> str:
+    """Return a name that no input has."""
+    return f"{name}{'_' * (name in {x.name for x in program.inputs})}"
+
+
+def _arguments(program: Instance) -> tuple[Argument, ...]:
+    return tuple(Argument(x.name, "" if x.value is None else x.name) for x in program.inputs)
