@@ -32,6 +32,7 @@ AFTER = (
     r"\n\s*\[\[\{\{node ",  # TensorFlow
     r"\n\s*Please specify OpenVINO Extensions",
     r"\n\s*Fatal Python error: ",  # faulthandler, of a process that dies: where its threads were
+    r"\n\s*(?:Current thread|Thread) 0x[0-9a-f]+ [^\n]*\(most recent call first\)",  # where nothing comes before it
 )
 """What comes from here on says nothing more."""
 PREFIXES = (
@@ -129,10 +130,8 @@ def cause(message: str) -> str:
             text = text[found.end() :]
             break
     text = _first(BESIDES.sub("", text), text)
-    end = _AFTER.search("\n" + text)
-    if end and _lines(text[: max(0, end.start() - 1)]):
-        text = text[: max(0, end.start() - 1)]
-    return "\n".join(_lines(text))
+    ends = (text[: max(0, x.start() - 1)] for x in _AFTER.finditer("\n" + text))
+    return "\n".join(_lines(next(filter(_lines, ends), text)))
 
 
 def several(message: str) -> int:

@@ -121,6 +121,7 @@ def test_what_is_logged_and_where_threads_were_is_no_part_of_what_kills_a_proces
         'Fatal Python error: Aborted\n\nThread 0x00007f0f (most recent call first):\n  File "x.py", line 331 in wait'
     )
     assert cause(f"{log}\n{log}\n{died}\n{where}") == died
+    assert cause(where) == "Fatal Python error: Aborted", "where nothing else is said, it is told without its threads"
     assert cause(log) == "" and cause(f"E1124 02:54:48.951000 6786 x.py:1] {died}") != "", (
         "an error that is logged is told"
     )
