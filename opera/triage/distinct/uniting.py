@@ -31,6 +31,8 @@ SEVERAL = 3
 OF_TYPES = re.compile(r"(?:^|_)d?types?\.\w+:\d+$|(?:^|/)codegen_\w+\.c\w+:\d+$")
 """A place in a compiler's sources that is about dtypes and nothing else: `element_type.hpp:256`; or in a code generator, which
 is given expressions of two numbers, whichever converter made them: `codegen_llvm.cc:1614` has no sum of bool."""
+EXPRESSION = re.compile(r"(?m)^\s*%\S+ = .*$")
+"""A line of LLVM's own language, which a code generator wrote."""
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -81,8 +83,11 @@ def united(
         for what in _common(x, program):
             common[x.frontend, x.environment, what, all_numbers].add(name)
         form = plain.get(x.stored)
-        for node in _exported(form, program) if form is not None and is_form_of(form, x) else ():
-            common[x.frontend, x.environment, (shown.verdict, shown.symptom, node), False].add(name)
+        if form is not None and is_form_of(form, x):
+            of_form = [(shown.verdict, shown.symptom, node) for node in _exported(form, program)]
+            of_form += [(shown.verdict, shown.stage, shown.symptom, *of) for of in _of_types(form)]
+            for node in of_form:
+                common[x.frontend, x.environment, node, False].add(name)
         if all_numbers and not x.deciding:
             common[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
     for name, *where in empty:
@@ -140,8 +145,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     if whole and shown.symptom in NUMBERS and of_nothing(program):
         yield NOTHING
     yield from shared.shared(x)
-    for where in _places(x):
-        yield shown.verdict, shown.stage, shown.symptom, where
+    for where in (*_of_types(x), *_places(x)):
+        yield shown.verdict, shown.stage, shown.symptom, *where
     if not isinstance(program, Instance):
         return
     if NEWER in shown.details.get("tags", ()):
@@ -197,11 +202,9 @@ def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator
             yield set[str]().union(*(found[name] for name in parameters[where]))
 
 
-def _places(x: Reduction) -> Iterator[Hashable]:
-    """Yield where a crash is and what it takes to get there, whatever operator leads there: a `file:line`, shapes of inputs,
-    and each of the parameters that decide; of a place that is about dtypes alone (`OF_TYPES`), the dtype that decides, and
-    what is said. Nothing where none does, for a place alone may check much: what each converter made, for one.
-    """
+def _of_types(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
+    """Yield the place of a crash that is about dtypes alone (`OF_TYPES`), the dtype that decides, and what is said, but for the
+    expression that a code generator was given; whatever operator leads there, and by whatever route."""
     place = x.outcome.conversion_function.partition("@")[2]
     frames = x.outcome.seen.frames if x.outcome.seen is not None else ()
     ends = (
@@ -212,7 +215,15 @@ def _places(x: Reduction) -> Iterator[Hashable]:
     if x.outcome.verdict == CRASH and of_types:
         told = [*map(dtypes.unpromoted, (*x.deciding, *x.besides, *x.circumstances))]
         if told and all(map(deciding.is_dtype, told)):
-            yield of_types, frozenset(told), normalise(cause(x.outcome.message))
+            yield of_types, frozenset(told), normalise(EXPRESSION.sub("", cause(x.outcome.message)))
+
+
+def _places(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
+    """Yield where a crash is and what it takes to get there, whatever operator leads there: a `file:line`, shapes of inputs,
+    and each of the parameters that decide. Nothing where none does, for a place alone may check much: what each converter
+    made, for one.
+    """
+    place = x.outcome.conversion_function.partition("@")[2]
     if x.outcome.verdict == CRASH and place:
         given = (operand.value for operand in x.program().program.inputs)
         shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Argument, Call, Graph, Instance, Operand
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome, Seen
 from opera.triage.distinct import dividing, uniting
 from opera.triage.distinct.dividing import Reduced, divide
 from opera.triage.distinct.uniting import joined, outline
@@ -190,6 +190,23 @@ def test_nodes_of_one_operator_of_which_the_same_is_told_are_one_cause(told: tup
     made = {"logspace": plain(tensor(1.0), ("an empty input",)), "rank": plain(tensor(1.0, 2.0), told)}
     found = uniting.united([called("logspace"), called("rank")], {}, {"Flogspace": 0.0}, plain=made)
     assert bool(found) is same
+
+
+@pytest.mark.parametrize(("line", "same"), [(372, True), (399, False)])
+def test_one_line_of_a_code_generator_is_one_cause_by_whatever_route(line: int, same: bool) -> None:
+    """`ne` of bool by its exported program, and `Equal` of bool by the ONNX file of another operator: TVM compares no bool.
+    What the generator was given is told behind it, and differs."""
+
+    def shown(given: str, line: int) -> Outcome:
+        frames = ("tvm.build:_f:1", f"/src/target/llvm/codegen_llvm.cc:<module>:{line}")
+        said = f"verification failed: \nInvalid operand types\n  %6 = fcmp {given}, !dbg !3\n"
+        return Outcome(CRASH, "compile", "InternalError", said, seen=Seen(frames=frames))
+
+    first = reduced("Fne", "ne", program("ne"), outcome=shown("one i1 %5", 372), besides=("bool inputs",))
+    other = shown("oeq i1 %2, %9", line)
+    second = reduced("Fdiv", "div", program("div"), outcome=other, besides=("int8 inputs",), stored="div")
+    form = reduced("F", "t", program("Equal"), outcome=other, besides=("bool inputs",)).reduction
+    assert bool(uniting.united([first, second], {}, {"Fne": 0.0}, plain={"div": form})) is same
 
 
 def test_the_plainest_call_that_fails_so_is_one_cause_and_another_failures_form_is_none() -> None:
