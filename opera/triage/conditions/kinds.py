@@ -183,6 +183,9 @@ def of_python(program: Instance, passing: Sequence[Program]) -> Iterator[Feature
                 yield Feature(f"{words} for {name}", partial(_is_number, name=name, kind=(kind,)))
         if any(tensor(x, name) is not None for x in passing):
             yield Feature(f"a number for {name}", partial(_is_no_tensor, name=name))
+            others = (x.name for x in program.inputs if isinstance(tensor(program, x.name), Tensor))
+            for either in ((name, x) for x in others):
+                yield Feature(f"a number for {' or '.join(either)}", partial(_is_one_no_tensor, names=either))
 
 
 def _is_number(program: Program, name: str, kind: tuple[type, ...] = (int, float)) -> bool:
@@ -195,6 +198,10 @@ def _is_no_number(program: Program, name: str, kind: tuple[type, ...]) -> bool:
 
 def _is_no_tensor(program: Program, name: str) -> bool:
     return tensor(program, name) is None
+
+
+def _is_one_no_tensor(program: Program, names: Sequence[str]) -> bool:
+    return any(_is_no_tensor(program, x) for x in names)
 
 
 def strings(program: Program) -> Iterator[Feature]:

@@ -124,8 +124,16 @@ def test_a_tensor_takes_the_place_of_a_number_that_has_no_default() -> None:
     assert isinstance(fraction, Instance) and isinstance(made, Instance) and fraction.params["y"] == 2.0
     assert made.params == {"alpha": 2, "dim": 0} and made.inputs[1] == Operand("y", Tensor.of(I64([3, 3])))
     alone = msgspec.structs.replace(program, params={"y": 3})
-    found = borne(alone, lambda x: len(x.inputs) < 2, Decided())
+    found = borne(alone, lambda x: "y" not in {y.name for y in x.inputs}, Decided())
     assert found.circumstances == ("a number for y",) and found.exact
+
+
+def test_a_number_in_the_place_of_either_of_two_operands_is_told_of_both() -> None:
+    program = msgspec.structs.replace(call(x=I64([1, 2])), params={"y": 3})
+    [other] = arguments.mirrored(program)
+    assert other.params == {"x": 3} and other.inputs == (Operand("y", Tensor.of(I64([1, 2]))),)
+    found = borne(program, lambda x: len(x.inputs) < 2, Decided())
+    assert found.circumstances == ("a number for y or x",) and found.exact
 
 
 @pytest.mark.parametrize(
