@@ -240,6 +240,17 @@ class Negating(Library, Protocol):
         """
 
 
+class Defining(Library, Protocol):
+    """What a library has beside that if nothing but itself, run eagerly, defines of which dtype and shape an output is, and how
+    many there are: no specification stands beside it that it could be at odds with.
+
+    Attributes:
+        DEFINES_FORMS: That it is so.
+    """
+
+    DEFINES_FORMS: bool
+
+
 class Case(msgspec.Struct, frozen=True):
     """A migrated test that is to be published under a name: its manifest, its folder, and the program that it was made of."""
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from opera import compilers
+from opera import compilers, libraries
 from opera.errors import CorpusError
 from opera.oracle import location
+from opera.oracle.randomness import FORMS
 from opera.oracle.screens import AGREEING, SINGLE_REFERENCE, UNSCREENED
 from opera.programs import migrated
 from opera.programs.program import JOINED, Program, operators_of, parse
@@ -375,8 +376,11 @@ def _dtypes(chosen: Choice) -> frozenset[str]:
 
 
 def _settled(chosen: Choice, laid: Blame | None) -> bool:
-    """Whether float32, or what is documented of what decides, shows that what is expected of a reduction is right."""
-    return (laid is not None and laid.settled) or right_as_float32(chosen.deciding)
+    """Whether float32, or what is documented of what decides, shows that what is expected of a reduction is right; or nothing
+    but the library itself defines what is wrong, a dtype, a shape or a count."""
+    library = libraries.get(chosen.verdict.frontend.rpartition("-")[2])
+    defined = getattr(library, "DEFINES_FORMS", False) and chosen.verdict.outcome.symptom in FORMS
+    return (laid is not None and laid.settled) or defined or right_as_float32(chosen.deciding)
 
 
 def alike(

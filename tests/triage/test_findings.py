@@ -369,6 +369,16 @@ def test_what_documentation_says_is_read_as_blame_left_it(monkeypatch, said, rig
 
 
 @pytest.mark.parametrize(
+    ("frontend", "symptom", "settled"),
+    [("tvm-torch", "dtype", True), ("tvm-torch", "value", False), ("tvm-onnx", "dtype", False)],
+)
+def test_pytorch_itself_defines_the_dtype_of_its_outputs(frontend, symptom, settled):
+    """`cumprod` of int8 is of int64, which the documentation does not say; the ONNX specification says which it is."""
+    wrong = judged("t", frontend, "inputs", "e", "inconsistent", "infer", symptom)
+    assert _settled(Choice(wrong, wrong), None) is settled
+
+
+@pytest.mark.parametrize(
     ("number", "expected", "odd"), [(-1.0, "nan", True), (np.nan, "nan", False), (-1.0, "1.0", False)]
 )
 def test_nan_that_is_made_of_finite_numbers_is_looked_up(number, expected, odd):
