@@ -136,11 +136,16 @@ def test_what_is_wrong_comes_before_which_operator_it_is_of_in_a_title():
 
 def test_operators_that_fail_alike_are_named_once_each_in_whatever_form():
     crash = Outcome("crash", "load", "RuntimeError", "no")
-    assert title("Shape + Size", crash, alike=("Div", "Sub")) == "Shape + Size (also seen with Div, Sub): fails to load: no"
+    assert (
+        title("Shape + Size", crash, alike=("Div", "Sub"))
+        == "Shape + Size (also seen with Div, Sub): fails to load: no"
+    )
     assert title("torch.add (float64)", crash, alike=("torch.nn.Add", "torch.Tensor.add_")).count("dd") == 1
     assert title("torch.add", crash, alike=("torch.Tensor.add_",)) == "torch.add: fails to load: no"
     assert "(also seen with a, b, c, d, …)" in sentence("TVM", "x", crash, alike=tuple("abcde"), route="")
-    assert "(by its ONNX file; also seen with Sub)" in sentence("TVM", "x", crash, alike=("Sub",), route="by its ONNX file")
+    assert "(by its ONNX file; also seen with Sub)" in sentence(
+        "TVM", "x", crash, alike=("Sub",), route="by its ONNX file"
+    )
     told = sentence("TVM", "x", crash, alike=("k.Sub", "k.Div"), route="seen in k.Sub")
     assert "(seen in k.Sub; also seen with k.Div)" in told, "who is named by the route is named once"
 

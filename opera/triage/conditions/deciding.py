@@ -164,7 +164,11 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
 
 def passing(ask: Look, program: Program, defaults: Defaults) -> list[str]:
     """Return conditions without which a program passes, whatever else may be the reason: all but its ranks. Raises Spent."""
-    found = [x for x in conditions(program, defaults) if not peculiar.is_rank(x.says) and x.says != RETURNED and not _computed(x)]
+    found = [
+        x
+        for x in conditions(program, defaults)
+        if not peculiar.is_rank(x.says) and x.says != RETURNED and not _computed(x)
+    ]
     made = [_made(program, x.others()) for x in found]
     ask.look([x for others in made for x in others])  # all at a time
     told = zip(found, map(ask.look, made), strict=True)
@@ -270,8 +274,8 @@ def _fed(program: Program) -> Iterator[Condition]:
                 yield Condition(fed, FORM, partial(tuple, made), one_of=fed)
             says = f"{operand.name} {NO_CONSTANT}" if held else fed
             yield Condition(says, OTHER, partial(library.embedded, program, operand.name), one_of=fed)
-            if made := library.attributed(program, operand.name) if held else []:
-                yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, made))
+            if older := library.attributed(program, operand.name) if held else []:
+                yield Condition(f"{operand.name} {NO_ATTRIBUTE}", OTHER, partial(tuple, older))
 
 
 def is_held(program: Program, of: Program) -> bool:

@@ -26,7 +26,7 @@ INTEGER, FLOATING = "integer inputs", "floating-point inputs"
 PROMOTED, TENSORS_PROMOTED = "inputs promoted to ", "tensors promoted to "
 """How it is told to which dtype inputs are promoted, with the numbers of Python's among them, or without."""
 NUMERIC, WHOLE = "numeric inputs", "integer or bool inputs"
-NARROW, OTHERS = "integer inputs narrower than 64 bits", "numeric inputs other than "
+NARROW = "integer inputs narrower than 64 bits"
 OTHER_FLOATS, NO_FLOAT32 = f"{FLOATING} other than float32", "non-float32 inputs"
 KINDS: Mapping[str, frozenset[str]] = {
     "unsigned inputs": UNSIGNED,
@@ -39,6 +39,8 @@ KINDS: Mapping[str, frozenset[str]] = {
     NUMERIC: FLOATS | INTEGERS,
 }
 """How dtypes are told together, the fewest first."""
+OTHERS = (f"{INTEGER} other than ", f"{NUMERIC} other than ")
+"""How it begins that they are told by those of a kind that pass, the fewer kind first."""
 
 
 def told(failing: Collection[str], passing: Collection[str]) -> str:
@@ -56,8 +58,10 @@ def told(failing: Collection[str], passing: Collection[str]) -> str:
         plain = plain and (says != NARROW or "int64" in good) and says != NUMERIC
         if bad <= kind and not good & kind and plain:
             return says
-    if 1 <= len(good - {"bool"}) < len(bad) - 1 and len(bad & {*ASKED}) + len(good & {*ASKED}) >= len(ASKED) - 1:
-        return f"{OTHERS}{either(good - {'bool'}).replace(' or ', ' and ')}"
+    for says, kind in zip(OTHERS, (INTEGERS, KINDS[NUMERIC]), strict=True):
+        right = good & kind
+        if bad <= kind and 1 <= len(right) < len(bad) - 1 and len((bad | right) & {*ASKED}) >= len(kind & {*ASKED}) - 1:
+            return f"{says}{either(right).replace(' or ', ' and ')}"
     return f"{either(bad)} inputs" if bad and not mixed else ""
 
 
@@ -69,8 +73,9 @@ def either(dtypes: Iterable[str]) -> str:
 
 def members(says: str) -> frozenset[str]:
     """Return the dtypes that are told so: `float16 or float64 inputs`; none where something else is told."""
-    if says.startswith(OTHERS):
-        return (FLOATS | INTEGERS) - set(re.split(r", | and ", says.removeprefix(OTHERS)))
+    for kind, of in zip(OTHERS, (INTEGERS, KINDS[NUMERIC]), strict=True):
+        if says.startswith(kind):
+            return of - set(re.split(r", | and ", says.removeprefix(kind)))
     names = re.split(r", | or ", says.removesuffix(" inputs")) if says.endswith(" inputs") else []
     return KINDS.get(says) or (frozenset(names) if CONTAINERS.keys() >= set(names) else frozenset())
 

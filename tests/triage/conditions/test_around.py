@@ -113,7 +113,14 @@ def test_what_another_call_makes_is_what_was_given(library: str, dtype: str, tmp
     held = Tensor.of(np.array([0, 1], dtype))
     kind: dict[str, Any] = {"kind": "function", "call": {"args": ["x"], "kwargs": []}}
     call = {
-        "torch": Instance("torch", "torch.ravel", {}, (Operand("input", held),), (), {"kind": "function", "call": {"args": ["input"], "kwargs": []}}),
+        "torch": Instance(
+            "torch",
+            "torch.ravel",
+            {},
+            (Operand("input", held),),
+            (),
+            {"kind": "function", "call": {"args": ["input"], "kwargs": []}},
+        ),
         "onnx": Instance("onnx", "Identity", {}, (Operand("input", held),), ("output",), {"opset": {"": 16}}),
         "keras": Instance("keras", "keras.ops.ravel", {}, (Operand("x", held),), (), kind),
     }[library]

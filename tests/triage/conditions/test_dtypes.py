@@ -47,6 +47,7 @@ def dtype(program: Program, place: int = 0) -> str:
         ({"bfloat16"}, FLOATS, "bfloat16 inputs"),
         ({*dtypes.ASKED} - {"uint8"}, {"uint8"}, "numeric inputs other than uint8"),
         ({"float32", "int32", "int64"}, {"uint8"}, ""),
+        ({*INTS, *UNSIGNED} - {"int64"}, {*FLOATS, "int64"}, "integer inputs other than int64"),
     ],
 )
 def test_dtypes_are_told_as_the_least_kind_of_which_none_passes(failing, passing, wanted):
