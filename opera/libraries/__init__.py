@@ -235,8 +235,9 @@ class Negating(Library, Protocol):
     """What a library has beside that if a call may take what another one returns: outputs of a model may be wrong for that."""
 
     def negations(self, call: Instance, of: str, made: str) -> list[Call]:
-        """Return calls that negate a result of a call, of this name, and what they make is called: the first numbers, the second
-        truth values; and one in which it keeps what it holds, which compilers have for more dtypes. It imports nothing heavy.
+        """Return calls that negate a result of a call, of this name, and what they make is called: the first numbers, the
+        second truth values; and one in which it keeps what it holds, which compilers have for more dtypes. It imports nothing
+        heavy.
         """
 
 

@@ -318,8 +318,8 @@ def as_tensor(program: Instance, known: Mapping[str, Value]) -> Iterator[Instanc
 
 
 def mirrored(program: Instance) -> Iterator[Instance]:
-    """Yield a call with a number of Python's in the place of a tensor, and a tensor in that of the number that it has: it may be
-    no matter which of the two is one."""
+    """Yield a call with a number of Python's in the place of a tensor, and a tensor in that of the number that it has: it may
+    be no matter which of the two is one."""
     held = {x.name: leaf for x in program.inputs if isinstance(leaf := tensor(program, x.name), Tensor)}
     numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
     for other, (name, number) in itertools.product(held, numbers.items()) if _listed(program) else ():

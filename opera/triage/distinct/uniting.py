@@ -84,10 +84,8 @@ def united(
             common[x.frontend, x.environment, what, all_numbers].add(name)
         form = plain.get(x.stored)
         if form is not None and is_form_of(form, x):
-            of_form = [(shown.verdict, shown.symptom, node) for node in _exported(form, program)]
-            of_form += [(shown.verdict, shown.stage, shown.symptom, *of) for of in _of_types(form)]
-            for node in of_form:
-                common[x.frontend, x.environment, node, False].add(name)
+            for node in (*((shown.symptom, of) for of in _exported(form, program)), *_of_types(form)):
+                common[x.frontend, x.environment, (shown.verdict, *node), False].add(name)
         if all_numbers and not x.deciding:
             common[x.frontend, x.environment, numbers.ORDINARY, made_of.get(x.test, finding)].add(name)
     for name, *where in empty:
@@ -146,7 +144,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
         yield NOTHING
     yield from shared.shared(x)
     for where in (*_of_types(x), *_places(x)):
-        yield shown.verdict, shown.stage, shown.symptom, *where
+        yield shown.verdict, *where
     if not isinstance(program, Instance):
         return
     if NEWER in shown.details.get("tags", ()):
@@ -215,7 +213,13 @@ def _of_types(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
     if x.outcome.verdict == CRASH and of_types:
         told = [*map(dtypes.unpromoted, (*x.deciding, *x.besides, *x.circumstances))]
         if told and all(map(deciding.is_dtype, told)):
-            yield of_types, frozenset(told), normalise(EXPRESSION.sub("", cause(x.outcome.message)))
+            yield (
+                x.outcome.stage,
+                x.outcome.symptom,
+                of_types,
+                frozenset(told),
+                normalise(EXPRESSION.sub("", cause(x.outcome.message))),
+            )
 
 
 def _places(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
@@ -227,7 +231,7 @@ def _places(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
     if x.outcome.verdict == CRASH and place:
         given = (operand.value for operand in x.program().program.inputs)
         shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
-        yield from ((place, deciding.key(says), shapes) for says in x.deciding)
+        yield from ((x.outcome.stage, x.outcome.symptom, place, deciding.key(says), shapes) for says in x.deciding)
 
 
 def _unwritten(program: Program) -> Hashable:

@@ -79,8 +79,8 @@ def siblings(
     names, wrong = list(dict.fromkeys(found)), set[str]()
     with suppress(Spent):
         for other in _others(ask, program):
-            made = (_in_place(workspace, other, x) for x in names if x not in wrong)
-            calls = [x[0] for x in made if x is not None]
+            put = (_in_place(workspace, other, x) for x in names if x not in wrong)
+            calls = [x[0] for x in put if x is not None]
             shown = zip(calls, ask.look(calls), strict=True)
             wrong.update(x.operator for x, now in shown if now.verdict != INVALID and not fails(x, now))
     return tuple(x for x in names if x not in wrong)
@@ -97,8 +97,9 @@ def _others(ask: Asker, program: Instance) -> list[Instance]:
     own, found = kind(program), dict[str, Instance]()
     for x in ask.programs.values():
         shown = ask.outcomes.get(x.id)
-        called = isinstance(x, Instance) and (x.operator, x.outputs) == (program.operator, program.outputs)
-        if not called or shown is None or not ask.fails(shown) or x in ask.others.values():
+        if not isinstance(x, Instance) or (x.operator, x.outputs) != (program.operator, program.outputs):
+            continue
+        if shown is None or not ask.fails(shown) or x in ask.others.values():
             continue
         name, size = repr(kind(x)), smaller.elements(x)
         if kind(x) != own and size <= PLAIN and (name not in found or size > smaller.elements(found[name])):
