@@ -235,7 +235,8 @@ def _holds_bodies(found: Reduction) -> bool:
 def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     """Return a reduction without special numbers, ranks and circumstances that decide of it and not of another of the finding
     (circumstances: of the same operators): they are but one way to it. Dtypes are told of all that tell any, for a search may
-    end in one that needs none to be told. Reductions to one and the same program tell circumstances in words of their own.
+    end in one that needs none to be told. Reductions to one and the same program tell circumstances in words of their own; so
+    do those that tell the same but for one thing (`steps=0`, and an output without elements).
     """
     told = [x.besides for x in found if x.finished]
 
@@ -247,7 +248,8 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
 
     called = best.program().program.operators
     others = (x for x in found if x.finished and any(x.near) and (x is best or x.stored != best.stored))
-    near = [x.circumstances for x in others if x.program().program.operators == called]
+    own = (x for x in others if x.program().program.operators == called)
+    near = [x.circumstances for x in own if not _in_other_words(best, x)]
     shared = tuple(
         _most_widely(says, near)
         for says in best.circumstances  # since which version its own program fails another need not say
@@ -258,6 +260,13 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     return msgspec.structs.replace(
         best, deciding=parameters, besides=tuple(filter(None, map(stands, best.besides))), circumstances=shared
     )
+
+
+def _in_other_words(one: Reduction, other: Reduction) -> bool:
+    """Whether two reductions tell the same circumstances, and each one thing for itself."""
+    told, also = ({*x.deciding, *x.besides, *x.circumstances} for x in (one, other))
+    shared = not set(one.circumstances).isdisjoint(other.circumstances)
+    return shared and len(told - also) == 1 == len(also - told)
 
 
 def _together(says: str, others: Sequence[Collection[str]]) -> str:

@@ -69,6 +69,16 @@ def test_of_two_reductions_to_one_program_one_is_told():
     assert _shared(first, [first, again]).circumstances == first.circumstances
 
 
+def test_what_one_of_two_reductions_tells_in_other_words_is_told() -> None:
+    """OpenVINO's `logspace` of a tensor: with steps=0, or an output without elements; that it is a tensor is not all."""
+    told = [("a tensor for start", "steps=0"), ("a tensor for start", "an output without elements"), ("a 1-d input",)]
+    first, again, other = (
+        msgspec.structs.replace(LINEAR, stored=x[-1], deciding=(), circumstances=x, near=(9, 9)) for x in told
+    )
+    assert _shared(first, [first, again]).circumstances == first.circumstances
+    assert _shared(first, [first, again, other]).circumstances == ()
+
+
 def test_since_which_version_a_program_fails_need_not_be_known_of_another():
     since = msgspec.structs.replace(LINEAR, circumstances=("opset 22",))
     assert _shared(since, [since, msgspec.structs.replace(LINEAR, stored="2")]).circumstances == ("opset 22",)
