@@ -17,6 +17,7 @@ import msgspec
 
 from opera import compilers
 from opera.compilers import THREADS
+from opera.oracle.messages import cause
 from opera.pool.interface import JobPool
 from opera.pool.workers import Result
 from opera.programs.verdicts import FAILURES, INCONSISTENT, PASS, SCREENED, Outcome
@@ -170,6 +171,10 @@ def fails_alike(outcome: Outcome, other: Outcome) -> bool:
     return (outcome.verdict, outcome.stage, outcome.symptom) == (other.verdict, other.stage, other.symptom)
 
 
+def _says(outcome: Outcome) -> str:
+    return (cause(outcome.message) or outcome.message)[:300]
+
+
 def poisoning(
     culprit: Culprit, operator: str, harmed: list[str], where: str, threads: Outcome | None = None
 ) -> Outcome:
@@ -181,10 +186,10 @@ def poisoning(
         threads: How it fails by itself with the compiler's own number of threads.
     """
     victim = culprit.victim.verdict.outcome
-    fails = f"{operator} fails ({victim.verdict} in {victim.stage}: {victim.message[:300]})"
+    fails = f"{operator} fails ({victim.verdict} in {victim.stage}: {_says(victim)})"
     message = f"once it has run, other tests fail in the same process: {fails}"
     if threads is not None:
-        message += f"; with the compiler's own number of threads it fails by itself: {threads.message[:300]}"
+        message += f"; with the compiler's own number of threads it fails by itself: {_says(threads)}"
     details = {
         "tags": ["state-dependent"],
         "victims": harmed,
