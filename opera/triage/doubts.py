@@ -7,6 +7,7 @@ and where outputs are wrong, someone else confirms the expected ones, or the doc
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -37,6 +38,8 @@ AGAINST = 2
 CONTRADICTED = "what is told to decide is not, or not all, that does"
 UNTRIED = "what is told to decide was hardly put to the test"
 """How the doubt begins that few programs of which several things differ say anything."""
+ONE_BY_ONE = re.compile(r"(?P<name>[\w.]+)=-?[\d.]+(?:, -?[\d.]+)* or -?[\d.]+")
+"""How it is told that a parameter is one of several numbers, between which others may pass."""
 DOCUMENTED = "documented-limit"
 """Tag of a finding that the compiler's own documentation answers (opera.compilers.limits)."""
 CONSTANT = "Constant"
@@ -218,6 +221,8 @@ def contradicted(of: Reduction, told: Collection[str]) -> str:
     says = " and ".join(filter(None, odd))
     if says:
         return f"{CONTRADICTED if told else UNEXPLAINED}: {says if told else f'{despite} of {have} programs pass'}"
+    if listed_ := next((x for x in told if (y := ONE_BY_ONE.fullmatch(x)) and not smaller.is_axes(y["name"])), ""):
+        return f"{UNEXPLAINED}: {listed_} tells numbers one by one, and not what they have in common"
     asked = sum(of.tried)
     if told and asked < TRIALS and of.near[1] and isinstance(of.program().program, Instance):
         return (

@@ -186,6 +186,22 @@ def test_what_was_not_put_to_the_test_is_a_guess(tried, near, told, wanted):
     assert not contradicted(msgspec.structs.replace(of, captured=captured(several).form()), told)  # none is drawn
 
 
+@pytest.mark.parametrize(
+    ("says", "held"),
+    [
+        ("start=0 or 3", True),
+        ("k=1, 2.5 or -3", True),
+        ("dim=0 or 1", False),
+        ("mode='a' or 'b'", False),
+        ("k=1", False),
+    ],
+)
+def test_numbers_that_are_told_one_by_one_have_something_in_common_that_is_not_known(says, held):
+    of = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=(10, 9), despite=0, tried=(9, 0, 0, 9))
+    said = contradicted(of, (says,))
+    assert bool(said) is held and (not held or says in said)
+
+
 def test_what_crashes_and_passes_though_it_has_all_that_is_told_does_not_do_so_by_chance():
     found = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), near=(43, 25), explained=False, despite=1)
     assert unexplained(found, ("input zero_point",)) == (43, 25)
