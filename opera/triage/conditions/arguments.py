@@ -317,13 +317,14 @@ def as_tensor(program: Instance, known: Mapping[str, Value]) -> Iterator[Instanc
             yield msgspec.structs.replace(program, inputs=(*program.inputs, Operand(name, filled)), params=left)
 
 
-def mirrored(program: Instance) -> Iterator[Instance]:
-    """Yield a call with a number of Python's in the place of a tensor, and a tensor in that of the number that it has: it may
-    be no matter which of the two is one."""
+def mirrored(program: Instance, known: Mapping[str, Value]) -> Iterator[Instance]:
+    """Yield a call with a number of Python's in the place of a tensor, and a tensor in that of the number that it has, and that
+    has no default: it may be no matter which of the two is one."""
     held = {x.name: leaf for x in program.inputs if isinstance(leaf := tensor(program, x.name), Tensor)}
     numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
     for other, (name, number) in itertools.product(held, numbers.items()) if _listed(program) else ():
-        if smaller.is_axes(name) or smaller.SIZED.search(name) or held[other].dtype in ("bool", "string"):
+        plain = known.get(name) in (None, NO_DEFAULT) and held[other].dtype not in ("bool", "string")
+        if not plain or smaller.is_axes(name) or smaller.SIZED.search(name):
             continue
         inputs = tuple(Operand(name, held[other]) if x.name == other else x for x in program.inputs)
         yield msgspec.structs.replace(

@@ -71,7 +71,12 @@ def near(program: Program, defaults: Defaults) -> list[Iterator[Program | None]]
         ]
         rows += [chain(arguments.axes(ordinary, known), arguments.axes(program, known))]
         numbers = [y for x in (ordinary, program) for y in (*arguments.as_number(x), *arguments.as_tensor(x, known))]
-        others = [*arguments.unlike(program), *arguments.mirrored(program), *numbers, *arguments.strings(program)]
+        others = [
+            *arguments.unlike(program),
+            *arguments.mirrored(program, known),
+            *numbers,
+            *arguments.strings(program),
+        ]
         typed = list(arguments.typed(program, known))
         rows += [iter(x) for x in (others, typed) if x]
     return [*rows, chain(_stated(program), forms.each_counted(program)), forms.sizes(program)]

@@ -130,7 +130,8 @@ def test_a_tensor_takes_the_place_of_a_number_that_has_no_default() -> None:
 
 def test_a_number_in_the_place_of_either_of_two_operands_is_told_of_both() -> None:
     program = msgspec.structs.replace(call(x=I64([1, 2])), params={"y": 3})
-    [other] = arguments.mirrored(program)
+    [other] = arguments.mirrored(program, {})
+    assert not list(arguments.mirrored(program, {"y": 3})), "what has a default is no operand"
     assert other.params == {"x": 3} and other.inputs == (Operand("y", Tensor.of(I64([1, 2]))),)
     found = borne(program, lambda x: len(x.inputs) < 2, Decided())
     assert found.circumstances == ("a number for y or x",) and found.exact
