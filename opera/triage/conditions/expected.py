@@ -11,12 +11,16 @@ import numpy as np
 
 from opera.programs.program import Program
 from opera.programs.values import RandomTensor, Tensor, Value
+from opera.triage.conditions.dtypes import INTEGERS
 from opera.triage.conditions.peculiar import Array
+from opera.triage.conditions.representable import inexact
 from opera.triage.conditions.stated import Feature, Lengths
 from opera.triage.shrink import simpler, smaller
 
 NO_ELEMENTS = "an output without elements"
 OVERFLOW = "an integer overflow"
+BEYOND_FLOAT32 = f"{OVERFLOW} or a result that float32 does not hold"
+"""How it is told of integers that are computed in float32: those beyond their own dtype do not wrap around there."""
 BITWISE = re.compile(r"bit|invert|not|xor|shift", re.IGNORECASE)
 """Operators on bits, of which there are more in a wider dtype."""
 WIDE, NARROW = "int64", frozenset(("int8", "int16", "int32", "uint8", "uint16", "uint32"))
@@ -60,7 +64,8 @@ def of_expected(program: Program, numbers: Callable[[Program], Array | None]) ->
 
 
 def of_overflow(program: Program, outputs: Callable[[Program], Sequence[Value] | None]) -> list[Feature]:
-    """Return that what a program computes is beyond the dtype of its integers, which wrap around then, where that is so.
+    """Return that what a program computes is beyond the dtype of its integers, which wrap around then, where that is so; and
+    that it is, or is one of the integers that float32 does not hold.
 
     `outputs` returns what is expected; None where nothing is, or nobody asks any more: what overflows is what is another number
     in int64.
@@ -78,7 +83,14 @@ def of_overflow(program: Program, outputs: Callable[[Program], Sequence[Value] |
         pairs = zip(*found, strict=False) if found else ()
         return any(isinstance(a, Tensor) and isinstance(b, Tensor) and _unlike(a, b) for a, b in pairs)
 
-    return [Feature(OVERFLOW, lambda x: overflows(x) is not False)] if overflows(program) else []
+    def beyond(x: Program) -> bool:
+        made = outputs(x)
+        held = [simpler.numbers(y) for y in made or () if isinstance(y, Tensor) and y.dtype in INTEGERS]
+        return made is None or overflows(x) is not False or any(inexact(y, "float32").any() for y in held)
+
+    if not overflows(program):
+        return []
+    return [Feature(OVERFLOW, lambda x: overflows(x) is not False), Feature(BEYOND_FLOAT32, beyond)]
 
 
 def _unlike(one: Tensor, wide: Tensor) -> bool:

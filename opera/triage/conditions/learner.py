@@ -31,7 +31,7 @@ from opera.triage.conditions import (
     wider,
 )
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.expected import NO_ELEMENTS, OVERFLOW, of_expected, of_outputs, of_overflow
+from opera.triage.conditions.expected import BEYOND_FLOAT32, NO_ELEMENTS, OVERFLOW, of_expected, of_outputs, of_overflow
 from opera.triage.conditions.features import as_left, features
 from opera.triage.conditions.forms import shaped
 from opera.triage.conditions.labels import Labelled
@@ -400,7 +400,8 @@ class Learner:
         """Return that integers overflow, where those of the program do: that says more than their signs."""
         if self._overflow is None:
             self._overflow = bool(of_overflow(self.program, lambda x: self._returned(x) or None))
-        return [x for x in self._of_outputs(failing, passing) if x.says == OVERFLOW] if self._overflow else []
+        said = (OVERFLOW, BEYOND_FLOAT32)
+        return [x for x in self._of_outputs(failing, passing) if x.says in said] if self._overflow else []
 
     def _bare(
         self, failing: Sequence[Program], left: Sequence[Program], passing: Sequence[Program]
@@ -473,6 +474,7 @@ class Learner:
             made += varied.of_dtype(self.program) if any(deciding.is_dtype(x.says) for x in told.all) else ()
             ends = [AT_ENDS[x.says] for x in told.all if x.says in AT_ENDS]
             ends += [y for x in told.all if x.says == OVERFLOW for y in (False, True)]
+            made += varied.inexact(self.program) if any(x.says == OVERFLOW for x in told.all) else ()
             for least in ends + [True for x in told.all if x.says.startswith(equal.ONLY_LEAST)][:1]:
                 made += varied.at_end(self.program, least=least)
         return made

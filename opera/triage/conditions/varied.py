@@ -206,6 +206,19 @@ def at_end(program: Instance, *, least: bool) -> Iterator[Instance]:
         yield from [put] if put is not None else []
 
 
+def inexact(program: Instance) -> Iterator[Instance]:
+    """Yield a call of wide integers of which the first input is one that float32 does not hold, beside ones and twos: sums or
+    products of these are none either, and no overflow."""
+    first, *others = [x.name for x in program.inputs if tensor(program, x.name) is not None] or [""]
+    own = getattr(tensor(program, first), "dtype", "")
+    data = [x for x in others if getattr(tensor(program, x), "dtype", "") == own]
+    for dtype, number in itertools.product(("int32", "int64"), (1, 2)) if own in dtypes.INTEGERS else ():
+        made: Program | None = program if own == dtype else dtypes.of_other(program, own, dtype)
+        for name, x in ((first, EXACT + 1), *((y, number) for y in data)):
+            made = filled(made, name, x) if isinstance(made, Instance) else None
+        yield from [made] if isinstance(made, Instance) else []
+
+
 def ends(dtype: str) -> tuple[int, ...]:
     """Return the least number of a dtype of integers, where it has negative ones, and the greatest."""
     if not re.fullmatch(r"u?int(8|16|32|64)", dtype):

@@ -12,7 +12,7 @@ from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.expected import OVERFLOW, of_overflow
+from opera.triage.conditions.expected import BEYOND_FLOAT32, OVERFLOW, of_overflow
 from opera.triage.shrink import simpler, smaller
 
 
@@ -44,7 +44,7 @@ def added(program: Program) -> list[Value] | None:
     ],
 )
 def test_a_sum_that_another_dtype_would_hold_overflows(one: Any, other: Any, told: bool) -> None:
-    assert [x.says for x in of_overflow(call(one, other), added)] == ([OVERFLOW] if told else [])
+    assert [x.says for x in of_overflow(call(one, other), added)] == ([OVERFLOW, BEYOND_FLOAT32] if told else [])
 
 
 def test_what_a_wider_dtype_makes_otherwise_is_no_overflow() -> None:
@@ -55,6 +55,21 @@ def test_what_a_wider_dtype_makes_otherwise_is_no_overflow() -> None:
     assert not of_overflow(invert, lambda x: [Tensor.of(~simpler.numbers(y)) for y in smaller.leaves(x)])
     drawn = msgspec.structs.replace(call(), inputs=(Operand("x", RandomTensor("int8", (2,), 1, 0, 9)),))
     assert not of_overflow(drawn, lambda x: [Tensor.of(np.array([1], smaller.leaves(x)[0].dtype))])
+
+
+def test_who_computes_integers_in_float32_is_told_of_what_it_does_not_hold() -> None:
+    """OpenVINO multiplies matrices of integers in float32: of int8 what overflows is wrong, and of int32 16777217 is, too."""
+
+    def fails(program: Program) -> bool | None:
+        found = added(program)
+        if found is None or smaller.leaves(program)[0].dtype not in ("int8", "int32", "uint8"):
+            return None if found is None else False
+        one, other = (simpler.numbers(x).astype("float64") for x in smaller.leaves(program))
+        return bool((np.float32(one + other) != simpler.numbers(found[0])).any())  # type: ignore[arg-type]
+
+    program, told = call(np.int8([-126, -125]), np.int8([-22])), Decided((), ("int8 inputs",))
+    found = borne_out(lambda programs: [fails(x) for x in programs], program, {"Add": {}}, told, outputs=added)
+    assert (found.circumstances, found.exact) == ((BEYOND_FLOAT32,), True)
 
 
 def test_who_saturates_is_told_of_what_overflows_in_its_dtype() -> None:
