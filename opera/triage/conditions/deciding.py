@@ -34,6 +34,7 @@ from opera.programs.verdicts import (
 )
 from opera.triage.conditions import around, dtypes, peculiar, varied
 from opera.triage.conditions.arguments import WRITTEN
+from opera.triage.conditions.near import alone
 from opera.triage.conditions.peculiar import changed
 from opera.triage.sentence import EQUAL_TO, GRAPH_INPUT, LIMIT, NO_ATTRIBUTE, NO_CONSTANT, RETURNED, UNNAMED
 from opera.triage.shrink import simpler, smaller
@@ -517,8 +518,8 @@ def _computed(condition: Condition) -> bool:
 
 
 def _shows_in_result(ask: Look, program: Program) -> bool:
-    """Whether the first output is wrong, by no chance, or the model ends before it returns any: what another call makes of the
-    result then is right, or fails as well."""
+    """Whether the first output is wrong, by no chance, or the model ends before it returns any, also where it should return that
+    alone: what another call makes of the result then is right, or fails as well."""
     return _wrong(ask, program, program.outputs[:1])
 
 
@@ -530,8 +531,9 @@ def _is_asked_for(ask: Look, program: Program) -> bool:
 def _wrong(ask: Look, program: Program, outputs: Sequence[str]) -> bool:
     try:
         [shown] = ask.look([program])
-        if shown.verdict in (CRASH, REFUSED, ABORT):
-            return True
+        if shown.verdict in (CRASH, REFUSED, ABORT):  # what is asked about has the first output alone
+            one = [] if (first := alone(program)) is None else ask.look([first])
+            return all(x.verdict == INVALID or ask.fails(x) for x in one)
         of = shown.details.get("output")
         return shown.verdict == INCONSISTENT and of in (*outputs, "output_0") and not by_chance(ask, program)
     except Spent:
