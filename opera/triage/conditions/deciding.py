@@ -518,8 +518,8 @@ def _computed(condition: Condition) -> bool:
 
 
 def _shows_in_result(ask: Look, program: Program) -> bool:
-    """Whether the first output is wrong, by no chance, or the model ends before it returns any, also where it should return that
-    alone: what another call makes of the result then is right, or fails as well."""
+    """Whether the first output is wrong, by no chance, or the model ends before it returns any, also where it should return
+    that alone: what another call makes of the result then is right, or fails as well."""
     return _wrong(ask, program, program.outputs[:1])
 
 
