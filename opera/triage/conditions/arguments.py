@@ -211,8 +211,8 @@ def simplest(program: Instance, known: Mapping[str, Value]) -> Iterator[Program 
 def given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
     """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; a
     tensor as long as an axis of the first, of the shape of another, or of none, all together and each; 1, 2.0, true, an
-    axis."""
-    names = unstated(program, known)
+    axis. None of those that name a dtype (`typed`): PyTorch takes `prod(x, 0)` for an axis."""
+    names = [x for x in unstated(program, known) if not simpler.is_type(x)]
     numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
     for name in names:
         for other, number in numbers.items():

@@ -140,7 +140,7 @@ def told(
 def given(program: Instance, known: Mapping[str, Value]) -> list[Instance]:
     """Return a call that is given what it has no value of, each alone: a length of its tensors where its name says that it is a
     size, else 1 and 2.0."""
-    names = arguments.unstated(program, known)
+    names = [x for x in arguments.unstated(program, known) if not simpler.is_type(x)]
     sized = [x for x in names if smaller.SIZED.search(x.rpartition(".")[2])]
     lengths = list(dict.fromkeys(size for leaf in smaller.leaves(program) for size in leaf.shape if size))
     pairs: list[tuple[Value, str]] = list(itertools.product(lengths[:LENGTHS], sized))

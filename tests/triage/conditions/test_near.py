@@ -128,6 +128,13 @@ def test_a_tensor_takes_the_place_of_a_number_that_has_no_default() -> None:
     assert found.circumstances == ("a number for y",) and found.exact
 
 
+def test_nothing_but_dtypes_is_given_for_a_dtype() -> None:
+    """`torch.prod(x, 0)` is a product along an axis, and "dtype 0 or left out" no condition."""
+    made = [*arguments.given(call(x=I64([1, 2])), {"dtype": None, "scale": None})]
+    assert made and {y for x in made if isinstance(x, Instance) for y in x.params} == {"scale"}
+    assert {y for x in varied.given(call(x=I64([1, 2])), {"dtype": None, "scale": None}) for y in x.params} == {"scale"}
+
+
 def test_a_number_in_the_place_of_either_of_two_operands_is_told_of_both() -> None:
     program = msgspec.structs.replace(call(x=I64([1, 2])), params={"y": 3})
     [other] = arguments.mirrored(program, {})
