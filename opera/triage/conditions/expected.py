@@ -28,7 +28,8 @@ WIDE, NARROW = "int64", frozenset(("int8", "int16", "int32", "uint8", "uint16", 
 
 
 def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> list[Feature]:
-    """Return what the first output of a program has: no elements, one, an axis of length 1.
+    """Return what the first output of a program has: no elements, one, an axis of length 1; one of length 0 where the first
+    input has a longer one, for who takes a 0 in a shape for the length that was there (TVM's `squeeze` of `[1, 0]`).
 
     `shape` returns that of the first output that is expected; None where it is not known, or is
     no tensor: another program may have all of these then, and of this one none is told.
@@ -45,9 +46,20 @@ def of_outputs(program: Program, shape: Callable[[Program], Lengths | None]) -> 
         Feature("an output axis of length 1 after the first two", has(lambda x: 1 in x[2:])),
         Feature("an output of one element", has(lambda x: math.prod(x) == 1)),
     ]
+    if name := next((x.name for x in program.inputs if _shape_of(x.value) is not None), ""):
+        told.append(Feature(f"an output axis of length 0 where that of {name} is longer", partial(_moved, shape=shape)))
     for axis in range(len(shape(program) or ())):
         told.append(Feature(f"axis {axis} of the output of length 1", has(partial(_one_at, at=axis))))
     return [x for x in told if x.holds(program)] if shape(program) is not None else []
+
+
+def _shape_of(value: Value) -> Lengths | None:
+    return value.shape if isinstance(value, Tensor | RandomTensor) else None
+
+
+def _moved(program: Program, shape: Callable[[Program], Lengths | None]) -> bool:
+    made, given = shape(program), next((x for y in program.inputs if (x := _shape_of(y.value)) is not None), ())
+    return made is None or any(now == 0 < before for now, before in zip(made, given, strict=False))
 
 
 def of_expected(program: Program, numbers: Callable[[Program], Array | None]) -> list[Feature]:

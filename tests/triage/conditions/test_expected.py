@@ -57,6 +57,23 @@ def test_what_a_wider_dtype_makes_otherwise_is_no_overflow() -> None:
     assert not of_overflow(drawn, lambda x: [Tensor.of(np.array([1], smaller.leaves(x)[0].dtype))])
 
 
+def test_an_axis_of_length_0_that_stands_where_another_did_is_told() -> None:
+    """TVM's `squeeze` of `[1, 0]`: in the shape `[0]` it takes the 0 for the length that was there."""
+    program = call(np.zeros((1, 0), "f4"))
+
+    def squeezed(x: Program) -> list[Value]:
+        return [Tensor.of(simpler.numbers(y).squeeze()) for y in smaller.leaves(x)]
+
+    def fails(x: Program) -> bool:
+        [held], [made] = smaller.leaves(x), squeezed(x)
+        return any(now == 0 < before for now, before in zip(made.shape, held.shape, strict=False))  # type: ignore[union-attr]
+
+    found = borne_out(
+        lambda programs: [fails(x) for x in programs], program, {"Add": {}}, Decided(), outputs=squeezed, loud=True
+    )
+    assert found.circumstances == ("an output axis of length 0 where that of x0 is longer",) and found.exact
+
+
 def test_who_computes_integers_in_float32_is_told_of_what_it_does_not_hold() -> None:
     """OpenVINO multiplies matrices of integers in float32: of int8 what overflows is wrong, and of int32 16777217 is, too."""
 
