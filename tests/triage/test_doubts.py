@@ -171,7 +171,7 @@ def test_programs_may_speak_against_what_is_told(verdict, despite, tried, wanted
             ("k=2",),
             "3): `opera reduce F --seconds 180` may ask more",
         ),
-        ((2, 0, 0, 2), (9, 6), ("k=2",), ""),
+        ((4, 0, 0, 4), (9, 6), ("k=2",), ""),
         ((0, 0, 0, 0), (9, 0), ("k=2",), ""),  # all fail
         ((0, 0, 0, 0), (9, 6), (), ""),  # that nothing is told is another doubt
     ],

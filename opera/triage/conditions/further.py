@@ -38,7 +38,7 @@ SPANS, LARGEST, MOST = (1, 10, 100), 7, 4096
 """Floats are drawn below one of these numbers, of both signs; integers up to the second (of two bits, 1); that many at
 most."""
 
-TRIALS = 4
+TRIALS = 8
 """So many of them must say something: what fewer say is no test of what is told."""
 OTHERS = 16
 """Programs of the corpus that are asked about, one after each that is drawn."""
