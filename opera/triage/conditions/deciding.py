@@ -271,8 +271,8 @@ def _fed(program: Program) -> Iterator[Condition]:
     for operand in program.inputs:
         if operand.value is not None:
             held, fed = isinstance(operand.value, Tensor | RandomTensor), f"{operand.name} {GRAPH_INPUT}"
-            if made := around.computed(program, operand.name):
-                yield Condition(fed, FORM, partial(tuple, made), one_of=fed)
+            if around.computable(program, operand.value):
+                yield Condition(fed, FORM, partial(around.computed, program, operand.name), one_of=fed)
             says = f"{operand.name} {NO_CONSTANT}" if held else fed
             yield Condition(says, OTHER, partial(library.embedded, program, operand.name), one_of=fed)
             if older := library.attributed(program, operand.name) if held else []:

@@ -13,7 +13,7 @@ import pytest
 from opera import libraries
 from opera.programs import migrated
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
-from opera.programs.values import Tensor
+from opera.programs.values import CONTAINERS, Tensor
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, INVALID, PASS, Outcome
 from opera.triage.conditions import around, deciding, wider
 from opera.triage.sentence import RETURNED, sentence
@@ -113,6 +113,15 @@ def test_pytorch_runs_one_of_them(dtype: str) -> None:
             continue
     wanted = ~np.array([True, True]) if dtype == "bool" else -np.array([1, 3], dtype)
     assert any(isinstance(x, Tensor) and np.array_equal(x.numbers(), wanted) for x in found)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "makes"), [("int8", True), ("complex64", True), ("int4", False), ("float8_e5m2", False)]
+)
+def test_narrow_numbers_are_made_by_no_other_call(dtype: str, makes: bool) -> None:
+    held = Tensor.of(np.array([-8, 1]).astype(CONTAINERS[dtype]), dtype)
+    call = Instance("onnx", "Identity", {}, (Operand("input", held),), ("output",), {"opset": {"": 21}})
+    assert bool(around.computed(call, "input")) is makes
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int32", "uint8", "bool"])
