@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +16,8 @@ from opera.programs.verdicts import CRASH, REFUSED, Outcome
 
 SIMILAR = 0.6
 """Share of words, in order, that two normalised messages have in common if one is the other worded anew."""
-ANSWER = ("output", "index", "actual", "differing", "elements")
-"""Details that two equal wrong answers share."""
+ANSWER = ("output", "index", "differing", "elements")
+"""Details that two equal wrong answers share, beside what was returned."""
 _PLACE = re.compile(r"@([\w.-]+):\d+$")
 
 
@@ -42,8 +44,17 @@ def same_words(one: str, other: str) -> bool:
 
 
 def same_answer(one: Outcome, other: Outcome) -> bool:
-    """Whether two inconsistent outcomes are one wrong answer, by their first differing element and how many there are."""
-    return one.symptom == other.symptom and all(one.details.get(x) == other.details.get(x) for x in ANSWER)
+    """Whether two inconsistent outcomes are one wrong answer, by their first differing element, within what is tolerated, and
+    how many there are: who adds an epsilon to a norm, and who does not, both give -1."""
+    same = one.symptom == other.symptom and all(one.details.get(x) == other.details.get(x) for x in ANSWER)
+    return same and _near(one.details.get("actual"), other.details.get("actual"), one.details)
+
+
+def _near(one: object, other: object, within: Mapping[str, Any]) -> bool:
+    if not isinstance(one, float) or not isinstance(other, float):
+        return one == other
+    rtol, atol = within.get("rtol", 0.0), within.get("atol", 0.0)
+    return one == other or bool(np.isclose(one, other, rtol=rtol, atol=atol, equal_nan=True))
 
 
 def same_values(ones: list[Value] | None, others: list[Value] | None) -> bool:

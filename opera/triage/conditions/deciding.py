@@ -23,6 +23,7 @@ from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
 from opera.programs.verdicts import (
     ABORT,
     CRASH,
+    FAILURES,
     INCONSISTENT,
     INVALID,
     PASS,
@@ -418,8 +419,9 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         given = condition.kind in (FORM, INPUT) or condition.says.endswith(NO_CONSTANT)
         if given and how in (CRASH, REFUSED):  # what runs then, though wrongly, has a second cause
             passing = passing or [x for x, now in shown if now.verdict == INCONSISTENT]
-        if condition.says == RETURNED and any(_wrong_as(ask, program, now) for _, now in shown):
-            return False  # of one other call it is hidden
+        around_it = condition.says == RETURNED or _computed(condition)
+        if around_it and any(now.verdict in FAILURES for _, now in shown):
+            return False  # of one other call it is hidden, or shows in another way
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
         several = condition.kind in (PARAMETER, FORM) or condition.says.endswith(NO_CONSTANT)

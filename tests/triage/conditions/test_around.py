@@ -83,6 +83,18 @@ def test_where_less_is_returned_it_is_not_told_that_an_output_is_one_of_the_mode
     assert told and not set(told) & {RETURNED, "input is a graph input"}
 
 
+def test_what_fails_in_another_way_once_another_call_takes_it_is_none_of_outputs_alone() -> None:
+    """A vector made of it runs, and a negation is refused in other words: where it stands decides but how it shows."""
+
+    class Otherwise(Exporter):
+        def look(self, programs: Sequence[Program]) -> list[Outcome]:
+            found = zip(programs, super().look(programs), strict=True)
+            return [Outcome(CRASH, "compile", "E", "else") if "torch.neg" in x.operators else now for x, now in found]
+
+    told = Otherwise(lambda x: isinstance(x, Instance) and half(x), verdict=CRASH, stage="load").told(amin())
+    assert told == ("float16 inputs",)
+
+
 def test_nothing_is_asked_where_another_output_is_wrong() -> None:
     ask = Exporter(half, "output_1")
     ask.told(amin())
