@@ -474,6 +474,11 @@ class Learner:
             made += varied.of_dtype(self.program) if any(deciding.is_dtype(x.says) for x in told.all) else ()
             ends = [AT_ENDS[x.says] for x in told.all if x.says in AT_ENDS]
             ends += [y for x in told.all if x.says == OVERFLOW for y in (False, True)]
+            made += (
+                varied.ranks(self.program)
+                if any("rank" in x.says or peculiar.is_rank(x.says) for x in told.all)
+                else ()
+            )
             made += varied.inexact(self.program) if any(x.says == OVERFLOW for x in told.all) else ()
             for least in ends + [True for x in told.all if x.says.startswith(equal.ONLY_LEAST)][:1]:
                 made += varied.at_end(self.program, least=least)

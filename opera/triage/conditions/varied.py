@@ -28,6 +28,8 @@ EXACT = 2**24
 """Beyond it float32 holds no odd number: integers that are computed in it are right if it holds them."""
 SEPARATORS = (" ", ",", "--", "a")
 """Strings in place of one without letters and digits."""
+RANKS = (1, 2, 3, 4)
+"""Ranks that two tensors are given, each with each."""
 MOST, LEFT, LENGTHS = 12, 16, 4
 """Other values of one thing, and programs that are given what is left out, at most; and lengths that these are given."""
 
@@ -173,6 +175,19 @@ def _longer(held: Leaf | None) -> Iterator[Leaf]:
     """Yield a tensor with one element, and with twice as many along its last axis."""
     if held is not None and held.shape:
         yield from (forms.shaped(held, (*held.shape[:-1], x)) for x in (1, 2 * held.shape[-1]))
+
+
+def ranks(program: Instance) -> Iterator[Instance]:
+    """Yield a call of which the first two tensors have each a rank of its own, leading axes of length 2 before their last one:
+    where a rank is told, it may be how the two stand to each other that decides (`inner`)."""
+    held = {x.name: leaf for x in program.inputs if (leaf := tensor(program, x.name)) is not None}
+    names = [x for n, x in enumerate(held) if not n or not smaller.states(held[x])][:2]
+    for of in itertools.product(RANKS, repeat=2) if len(names) == 2 else ():
+        made: Instance | None = program
+        for name, rank in zip(names, of, strict=True):
+            leaf = forms.shaped(held[name], ((2,) * rank + held[name].shape[-1:])[-rank:])
+            made = with_input(made, name, leaf) if made is not None else None
+        yield from [made] if made is not None and made != program else []
 
 
 def of_dtype(program: Instance) -> Iterator[Instance]:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 from bearing import F32, borne, call, listed, shape
 
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.triage.conditions import varied
+from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.sentence import EMPTY
+from opera.triage.shrink import smaller
 
 
 def test_a_crash_that_needs_an_axis_is_told_so_where_a_0_d_input_passes() -> None:
@@ -52,3 +58,18 @@ def test_where_nothing_with_elements_fails_an_empty_input_is_told() -> None:
 
     found = borne(call(np.zeros((0, 2), "int64")), fails, loud=True)
     assert set(found.circumstances) == {"integer inputs", EMPTY}
+
+
+def test_two_tensors_are_given_each_rank_with_each_where_one_is_told() -> None:
+    """Keras's `inner` fails unless the smaller rank is 2: "an input of another rank than 2" is no condition."""
+    given = tuple(Operand(x, Tensor.of(np.float32([1, 2]))) for x in ("a", "b"))
+    program = Instance("onnx", "Inner", {}, given, ("y",), {"opset": {"": 22}})
+    made = [[len(y.shape) for y in smaller.leaves(x)] for x in varied.ranks(program)]
+    assert len(made) == 15 and [2, 3] in made and [4, 2] in made and [1, 1] not in made
+    assert not list(varied.ranks(msgspec.structs.replace(program, inputs=given[:1])))
+
+    def fails(x: Program) -> bool:
+        return min(len(y.shape) for y in smaller.leaves(x)) != 2
+
+    found = borne_out(lambda xs: [fails(x) for x in xs], program, {"Inner": {}}, Decided(), loud=True)
+    assert not found.exact or not any("rank" in x for x in found.circumstances)
