@@ -134,6 +134,11 @@ def cause(message: str) -> str:
     return "\n".join(_lines(next(filter(_lines, ends), text)))
 
 
+def gist(message: str) -> str:
+    """Return what a message says of its cause; all of it where it says nothing else."""
+    return cause(message) or message
+
+
 def several(message: str) -> int:
     """Return how many operators OpenVINO says that it could not convert; 0 of one, and of other messages."""
     return max(len(re.findall(rf"(?m)^-- (?!{LEFT}(?:-\d+)? with).* with a message:", message)) - 1, 0)

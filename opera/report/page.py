@@ -24,8 +24,8 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame
 from opera.triage.blame import Blame
-from opera.triage.conditions.deciding import LEFT_OUT
-from opera.triage.conditions.deciding import key as deciding_key
+from opera.triage.conditions.removable import LEFT_OUT
+from opera.triage.conditions.removable import key as deciding_key
 from opera.triage.distinct import causes, twins
 from opera.triage.evidence import Evidence
 from opera.triage.findings import Finding

@@ -16,7 +16,7 @@ from opera.oracle.randomness import FORMS
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT
 from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
-from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions import peculiar, removable
 from opera.triage.distinct import kinship
 from opera.triage.reproducers.choice import Choice
 from opera.triage.sentence import EMPTY, at_limit, said
@@ -50,15 +50,15 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     library: Any = libraries.get(program.library)
     if len(calls) != 1 or not hasattr(library, "documented"):
         return []
-    parameters = [x for x in map(deciding.named, shown.told) if x]
-    decide = [deciding.plainly(x) for x in shown.deciding]
+    parameters = [x for x in map(removable.named, shown.told) if x]
+    decide = [removable.plainly(x) for x in shown.deciding]
     named = map(DECIDES.fullmatch, decide)
     parameters += [x[1] for x in named if x and x[1] not in parameters]
     parameters += [x for x in mentioned(calls[0], outcome) if x not in parameters]
     wrong = Wrong.of(outcome.details, outcome.symptom)
     told = [x for x in decide if is_rule(x)] + [peculiar.TIE] * tied(calls[0], outcome)
-    out = tuple(x[1] for x in map(DECIDES.fullmatch, decide) if x and x[0].endswith(deciding.LEFT_OUT))
-    wrong = wrong._replace(told=tuple(told), dtypes=deciding.SEVERAL in shown.deciding, omitted=out)
+    out = tuple(x[1] for x in map(DECIDES.fullmatch, decide) if x and x[0].endswith(removable.LEFT_OUT))
+    wrong = wrong._replace(told=tuple(told), dtypes=removable.SEVERAL in shown.deciding, omitted=out)
     try:
         found: list[Quote] = [*_drawn(calls[0], outcome), *library.documented(calls[0], parameters, wrong)]
     except ImportError:
@@ -83,7 +83,7 @@ def tied(call: Instance, outcome: Outcome) -> bool:
 
 def circumstance(says: str) -> bool:
     """Whether what decides is no parameter, input or dtype: a rank, an empty input, how sizes stand to each other."""
-    return not (deciding.named(says) or deciding.is_dtype(says) or DECIDES.fullmatch(says))
+    return not (removable.named(says) or removable.is_dtype(says) or DECIDES.fullmatch(says))
 
 
 def _drawn(call: Instance, outcome: Outcome) -> list[Quote]:
@@ -107,7 +107,7 @@ def _prose(text: str) -> str:
 
 def is_rule(says: str) -> bool:
     """Whether what decides is how numbers, sizes or inputs stand to each other: no parameter, input, dtype, rank or NaN."""
-    plain = deciding.named(says) or deciding.is_dtype(says) or peculiar.is_rank(says) or kinship.special(says)
+    plain = removable.named(says) or removable.is_dtype(says) or peculiar.is_rank(says) or kinship.special(says)
     return at_limit(says) or not (plain or says == EMPTY or DECIDES.fullmatch(says) or "output" in says)
 
 
@@ -115,8 +115,8 @@ def of_types(shown: Choice, outcome: Outcome) -> bool:
     """Whether it is known, or a crash says where no parameter decides, that a dtype is what is not taken."""
     if outcome.verdict not in (CRASH, REFUSED):
         return False
-    told = any(map(deciding.is_dtype, shown.deciding))
-    return told or (not any(map(deciding.named, shown.deciding)) and TYPES.search(said(outcome, 1500)) is not None)
+    told = any(map(removable.is_dtype, shown.deciding))
+    return told or (not any(map(removable.named, shown.deciding)) and TYPES.search(said(outcome, 1500)) is not None)
 
 
 def mentioned(call: Instance, outcome: Outcome) -> Iterator[str]:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from opera import compilers
 from opera.errors import UsageError
-from opera.oracle.messages import cause, short
+from opera.oracle.messages import gist, short
 from opera.programs.program import JOINED
 from opera.programs.verdicts import ABORT, INCONSISTENT, TIMEOUT, UNSTABLE, Outcome
 from opera.report import trackers
 from opera.triage import blame
 from opera.triage.blame import Blame
-from opera.triage.conditions import deciding
+from opera.triage.conditions import removable
 from opera.triage.reproducers.choice import Choice
 
 MOST = 3
@@ -66,7 +66,7 @@ def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
     """
     called = [x.rpartition(".")[2] for x in operator.split(JOINED) if x and x != "Constant"] or [operator]
     silent = outcome.verdict in SILENT
-    lines = short(cause(outcome.message) or outcome.message).splitlines()[:1]
+    lines = short(gist(outcome.message)).splitlines()[:1]
     own = rf"\w*(?:{'|'.join(map(re.escape, called))})\w*" if operator else r"(?!)"
     says = [] if silent else _telling(re.sub(own, " ", x) for x in lines)
     conditions = list(_conditions(told))
@@ -95,6 +95,6 @@ def _plain(line: str) -> str:
 def _conditions(told: Iterable[str]) -> Iterator[str]:
     """Yield the names in what is told to decide: of a parameter its name, else the first dtype or name."""
     for says in told:
-        found = deciding.named(says) or next((x for x in WORD.findall(says) if NAME.fullmatch(x)), "")
+        found = removable.named(says) or next((x for x in WORD.findall(says) if NAME.fullmatch(x)), "")
         if found:
             yield found

@@ -17,7 +17,7 @@ import msgspec
 
 from opera import compilers
 from opera.compilers import THREADS
-from opera.oracle.messages import cause
+from opera.oracle.messages import gist
 from opera.pool.interface import JobPool
 from opera.pool.workers import Result
 from opera.programs.verdicts import FAILURES, INCONSISTENT, PASS, SCREENED, Outcome
@@ -172,7 +172,7 @@ def fails_alike(outcome: Outcome, other: Outcome) -> bool:
 
 
 def _says(outcome: Outcome) -> str:
-    return (cause(outcome.message) or outcome.message)[:300]
+    return gist(outcome.message)[:300]
 
 
 def poisoning(

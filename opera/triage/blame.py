@@ -52,7 +52,7 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import route as routes
-from opera.triage.conditions import deciding, peculiar, telling
+from opera.triage.conditions import peculiar, removable, telling
 from opera.triage.distinct import causes, kinship
 from opera.triage.doubts import inadmissible, spoken_of, stated
 from opera.triage.evidence import ALIKE, Evidence, evidence
@@ -310,7 +310,7 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
         if x.kind not in (*UNSET, NEWEST, OPSET) and (not early or x.stage == "load")
     ]
     ways = [x for x in ways if not x.artefacts or route.artefact in x.artefacts]
-    decides = tuple(_read_as(deciding.key(x)) for x in about.deciding)
+    decides = tuple(_read_as(removable.key(x)) for x in about.deciding)
     asked_by = (x for x in ways if x.kind not in (MADE, LOWERED))
     found += [Ask(x.kind, x.about, _by(about, x), decides if x.kind == SOURCE else ()) for x in asked_by]
     found += (x for way in ways if way.kind == MADE for x in _converted(about, way))
@@ -395,8 +395,8 @@ def _lacking(about: Subject) -> Iterator[tuple[str, Program]]:
     if not isinstance(about.program, Instance) or about.seen.verdict != INCONSISTENT:
         return
     for told in about.deciding:
-        name = deciding.named(told) or deciding.key(told).removeprefix(deciding.GIVEN)
-        lacks = smaller.without if deciding.named(told) else smaller.input_left_out
+        name = removable.named(told) or removable.key(told).removeprefix(removable.GIVEN)
+        lacks = smaller.without if removable.named(told) else smaller.input_left_out
         if (program := lacks(about.program, name)) is not None:
             yield told, program
         elif told == peculiar.FRACTION:

@@ -24,8 +24,8 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, REFUSED, UNSTABLE, Outcome
 from opera.store.rows import Verdict
 from opera.triage.conditions import dtypes
-from opera.triage.conditions.deciding import named
 from opera.triage.conditions.further import TRIALS
+from opera.triage.conditions.removable import named
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import READS_AS_REFUSAL, listed
 from opera.triage.shrink import smaller

@@ -379,7 +379,7 @@ def _settled(chosen: Choice, laid: Blame | None) -> bool:
     """Whether float32, or what is documented of what decides, shows that what is expected of a reduction is right; or nothing
     but the library itself defines what is wrong, a dtype, a shape or a count."""
     library = libraries.get(chosen.verdict.frontend.rpartition("-")[2])
-    defined = getattr(library, "DEFINES_FORMS", False) and chosen.verdict.outcome.symptom in FORMS
+    defined = hasattr(library, "DEFINES_FORMS") and chosen.verdict.outcome.symptom in FORMS
     return (laid is not None and laid.settled) or defined or right_as_float32(chosen.deciding)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value, named_inputs
-from opera.triage.conditions import deciding
+from opera.triage.conditions import removable
 from opera.triage.sentence import number
 
 FEW = 3
@@ -31,7 +31,7 @@ def given(program: Program) -> str:
 
 def _parameters(call: Instance) -> list[str]:
     """Return the parameters of a call; nothing of those that say where inputs stand (`tensors=[tensors.0, tensors.1]`)."""
-    return [f"{name}={deciding.said(x)}" for name, x in call.params.items() if not any(named_inputs(x))]
+    return [f"{name}={removable.said(x)}" for name, x in call.params.items() if not any(named_inputs(x))]
 
 
 def _within(words: list[str]) -> Iterator[str]:

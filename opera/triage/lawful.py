@@ -11,7 +11,7 @@ from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, REFUSED, 
 from opera.triage import blame, others
 from opera.triage import route as routes
 from opera.triage.blame import Blame
-from opera.triage.conditions import deciding
+from opera.triage.conditions import removable
 from opera.triage.part import ROUTE, listed
 from opera.triage.reduction import SINCE
 from opera.triage.reproducers.choice import Choice
@@ -51,8 +51,8 @@ def invalid(chosen: Choice, laid: Blame | None) -> bool:
 
 def optional(chosen: Choice) -> bool:
     """Whether it decides that something is left out which documentation says may be: with it the compiler runs the call."""
-    plain = map(deciding.plainly, chosen.deciding)
-    told = (x.removesuffix(deciding.LEFT_OUT) for x in plain if x.endswith(deciding.LEFT_OUT))
+    plain = map(removable.plainly, chosen.deciding)
+    told = (x.removesuffix(removable.LEFT_OUT) for x in plain if x.endswith(removable.LEFT_OUT))
     out = {name for x in told for name in x.split(" or ")}
     calls = chosen.reduction.program().program.instances() if chosen.reduction is not None else []
     if not out or len(calls) != 1:

@@ -42,7 +42,7 @@ from opera.compilers.shared.packing import (
     Unlawful,
 )
 from opera.oracle.draws import CONSTANT
-from opera.oracle.messages import cause
+from opera.oracle.messages import gist
 from opera.oracle.randomness import RANDOM
 from opera.oracle.screens import AGREEING
 from opera.programs.verdicts import (
@@ -573,5 +573,5 @@ def shows(outcome: Outcome) -> str:
     """Say what an outcome is, in few words."""
     if outcome.verdict == PASS:
         return "passes"
-    told = " ".join(f"{outcome.stage} {outcome.symptom}: {cause(outcome.message) or outcome.message}".split())
+    told = " ".join(f"{outcome.stage} {outcome.symptom}: {gist(outcome.message)}".split())
     return f"{outcome.verdict}: {told}"[:160]

@@ -12,7 +12,7 @@ import msgspec
 
 from opera.oracle.draws import CONSTANT
 from opera.oracle.manner import ALL, SHOWN, kind
-from opera.oracle.messages import cause, of_operator, one_line, short
+from opera.oracle.messages import gist, of_operator, one_line, short
 from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
@@ -335,7 +335,7 @@ def _begins(outcome: Outcome) -> str:
     text = said(outcome, LENGTH)
     if len(text) <= SHORT + FEW:
         return text.rstrip(".")
-    lines = (cause(outcome.message) or outcome.message).splitlines()
+    lines = gist(outcome.message).splitlines()
     told = (
         len(lines) > 1 and len(re.findall(r"[A-Za-z]{2,}", lines[0])) >= TELLS and not lines[0].rstrip().endswith(":")
     )
@@ -354,8 +354,7 @@ def _begins(outcome: Outcome) -> str:
 
 def _words(outcome: Outcome) -> str:
     """Return what a crash says of its cause: of several operators that fail, of the one that it was laid to."""
-    message = of_operator(outcome.message, outcome.conversion_function.partition("@")[0])
-    return cause(message) or message
+    return gist(of_operator(outcome.message, outcome.conversion_function.partition("@")[0]))
 
 
 def _unnumbered(text: str) -> str:

@@ -14,14 +14,14 @@ import numpy as np
 from opera import libraries
 from opera.libraries import Negating
 from opera.programs.program import Argument, Call, Graph, Instance, Program
-from opera.programs.values import Tensor, Value
+from opera.programs.values import Tensor
 from opera.triage.conditions import dtypes
 from opera.triage.shrink import simpler
 
 BOUND = frozenset({"body", "captured"})
 """What of a call's context is bound to the names of its inputs."""
 NEGATED = frozenset({*dtypes.ASKED, "bool", "complex64", "complex128"})
-"""Dtypes of what is negated; narrower ones do not hold all that it gives."""
+"""Dtypes of what is negated to be the result of another call; narrower ones do not hold all that it gives."""
 
 
 def negated(program: Program) -> list[Program]:
@@ -35,19 +35,13 @@ def negated(program: Program) -> list[Program]:
     return [Graph(program.library, inputs, (first, x), (made,)) for x in calls]
 
 
-def computable(program: Program, value: Value) -> bool:
-    """Whether another call can make what an input of a call is: numbers or truth values, if its library knows how."""
-    held = isinstance(value, Tensor) and value.dtype in NEGATED
-    return held and isinstance(program, Instance) and _negating(program) is not None
-
-
 def computed(program: Program, name: str) -> list[Program]:
     """Return a call with the same numbers in an input, which another call makes of those that it negates; none where that
     cannot be."""
     value = next((x.value for x in program.inputs if x.name == name), None)
     if not isinstance(program, Instance) or (library := _negating(program)) is None:
         return []
-    if not isinstance(value, Tensor) or not computable(program, value):
+    if not isinstance(value, Tensor) or value.dtype not in NEGATED:
         return []
     of, outputs = _free(program, "computed"), tuple(filter(None, program.outputs)) or (_free(program, "output_0"),)
     numbers, truth = simpler.numbers(value), value.dtype == "bool"

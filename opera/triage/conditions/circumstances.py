@@ -35,6 +35,7 @@ from opera.triage.conditions import (
     literals,
     operands,
     peculiar,
+    removable,
     scalars,
     sizes,
     usual,
@@ -203,7 +204,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         lucky = by_luck([x.program for x in seen if not x.fails][:PASSING])
         seen = [x for x in seen if x.program.id not in lucky]
     seen = [x for x in seen if not (x.fails and apart(x.program))]
-    seen = [x for x in seen if not deciding.is_held(x.program, program)]  # how it is given is told by what decides
+    seen = [x for x in seen if not removable.is_held(x.program, program)]  # how it is given is told by what decides
     known = defaults.get(program.operator, {})
     alike = (x.program for x in seen if not x.fails and x.program.operator == program.operator)
     inputs = dict.fromkeys(given_names(alike))
@@ -298,9 +299,9 @@ def borne_out(
         return [Labelled(x, fails) for x, fails in zip(more, noted(more), strict=True) if fails is not None]
 
     own = defaults.get(program.operator, {})
-    known, inputs = [*seen], [x.removeprefix(deciding.GIVEN) for x in implied.given_inputs(decided.besides)]
+    known, inputs = [*seen], [x.removeprefix(removable.GIVEN) for x in implied.given_inputs(decided.besides)]
     with suppress(Spent):
-        parameters = [deciding.named(x) for x in decided.parameters]
+        parameters = [removable.named(x) for x in decided.parameters]
         known += axes.apart(program, asked, defaults)
         known += asked(literals.beside(program))
         zeros = [*scalars.at_zero(program, own)] if isinstance(program, Instance) else []
@@ -344,7 +345,7 @@ def borne_out(
 
 def _of_numbers(program: Instance, known: Mapping[str, Value], told: Told) -> bool:
     """Whether one of two numbers of a call is told to decide: it may be how they stand to each other."""
-    decide = {deciding.named(x.says) for x in told.parameters}
+    decide = {removable.named(x.says) for x in told.parameters}
     return not decide.isdisjoint(scalars.names(program, known))
 
 
@@ -355,8 +356,8 @@ def _numbers(made: Learner, told: Told, asked: edges.Asked) -> list[Labelled]:
     if not isinstance(made.program, Instance):  # what several calls name tells nobody
         return found
     known = made.defaults.get(made.program.operator, {})
-    beside = [x for x in (deciding.named(y.says) for y in told.found) if isinstance(smaller.default(known, x), float)]
-    for name in dict.fromkeys([*filter(None, (deciding.named(x.says) for x in told.parameters)), *beside]):
+    beside = [x for x in (removable.named(y.says) for y in told.found) if isinstance(smaller.default(known, x), float)]
+    for name in dict.fromkeys([*filter(None, (removable.named(x.says) for x in told.parameters)), *beside]):
         plain, own = smaller.default(known, name), made.program.params.get(name)
         if isinstance(own, int) and (is_flag(name, own, known) or smaller.is_axes(name) or simpler.is_type(name)):
             continue
@@ -500,7 +501,7 @@ def _moved(one: Program, other: Program) -> int:
 
 def _length(program: Program) -> int:
     """Return how much there is to read of the parameters: a half is plainer than 2.92969e-05."""
-    return sum(len(deciding.said(x)) for call in program.instances() for x in call.params.values())
+    return sum(len(removable.said(x)) for call in program.instances() for x in call.params.values())
 
 
 def _passing_one(made: Learner, right: Sequence[Labelled], told: Told) -> Program | None:

@@ -39,8 +39,8 @@ KINDS: Mapping[str, frozenset[str]] = {
     NUMERIC: FLOATS | INTEGERS,
 }
 """How dtypes are told together, the fewest first."""
-OTHERS = (f"{INTEGER} other than ", f"{NUMERIC} other than ")
-"""How it begins that they are told by those of a kind that pass, the fewer kind first."""
+OTHERS: Mapping[str, frozenset[str]] = {f"{x} other than ": KINDS[x] for x in (INTEGER, NUMERIC)}
+"""How it begins that they are told by those of a kind that pass, and the kind, the fewer first."""
 
 
 def told(failing: Collection[str], passing: Collection[str]) -> str:
@@ -58,7 +58,7 @@ def told(failing: Collection[str], passing: Collection[str]) -> str:
         plain = plain and (says != NARROW or "int64" in good) and says != NUMERIC
         if bad <= kind and not good & kind and plain:
             return says
-    for says, kind in zip(OTHERS, (INTEGERS, KINDS[NUMERIC]), strict=True):
+    for says, kind in OTHERS.items():
         right = good & kind
         if bad <= kind and 1 <= len(right) < len(bad) - 1 and len((bad | right) & {*ASKED}) >= len(kind & {*ASKED}) - 1:
             return f"{says}{either(right).replace(' or ', ' and ')}"
@@ -73,9 +73,9 @@ def either(dtypes: Iterable[str]) -> str:
 
 def members(says: str) -> frozenset[str]:
     """Return the dtypes that are told so: `float16 or float64 inputs`; none where something else is told."""
-    for kind, of in zip(OTHERS, (INTEGERS, KINDS[NUMERIC]), strict=True):
-        if says.startswith(kind):
-            return of - set(re.split(r", | and ", says.removeprefix(kind)))
+    for others, kind in OTHERS.items():
+        if says.startswith(others):
+            return kind - set(re.split(r", | and ", says.removeprefix(others)))
     names = re.split(r", | or ", says.removesuffix(" inputs")) if says.endswith(" inputs") else []
     return KINDS.get(says) or (frozenset(names) if CONTAINERS.keys() >= set(names) else frozenset())
 

@@ -17,7 +17,6 @@ import numpy as np
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
 from opera.triage.conditions import (
-    deciding,
     elementwise,
     equal,
     kinds,
@@ -25,6 +24,7 @@ from opera.triage.conditions import (
     literals,
     peculiar,
     ranks,
+    removable,
     scalars,
     sizes,
 )
@@ -80,7 +80,7 @@ def features(
     for several in (1, 2):
         for group in itertools.combinations(names, several):
             if call is not None and _given_alone(group, (call, *failing), passing):
-                yield Feature(f"{' or '.join(group)}{deciding.LEFT_OUT}", partial(left_out, names=group))
+                yield Feature(f"{' or '.join(group)}{removable.LEFT_OUT}", partial(left_out, names=group))
     if _asks_for_more(program):
         yield Feature("an output beside the first", _asks_for_more)
     alone = [x for x in names if call is not None and _given_alone([x], (call, *failing), passing)]
@@ -158,13 +158,13 @@ def _given(call: Instance, known: Mapping[str, Value], passing: Sequence[Program
         plain = smaller.default(known, name)
         lacking = any(left_out(x, [name]) for x in passing if isinstance(x, Instance))
         if plain in (None, NO_DEFAULT) and lacking and not left_out(call, [name]):
-            yield Feature(f"{name}{deciding.IS_GIVEN}", partial(_is_given, name=name))
+            yield Feature(f"{name}{removable.IS_GIVEN}", partial(_is_given, name=name))
         if (
             plain not in (None, NO_DEFAULT)
             and smaller.same(value, plain)
             and not all(_is_written(x, name) for x in passing)
         ):
-            yield Feature(f"{name}{deciding.IS_GIVEN}", partial(_is_written, name=name))
+            yield Feature(f"{name}{removable.IS_GIVEN}", partial(_is_written, name=name))
 
 
 def _is_written(program: Program, name: str) -> bool:
@@ -194,11 +194,11 @@ def as_left(program: Instance, defaults: Defaults, passing: Sequence[Program]) -
         plain = smaller.default(known, names[0]) if len(names) == 1 else NO_DEFAULT
         if plain not in (None, NO_DEFAULT) and smaller.same(value_of(program, names[0], known), plain):
             same = partial(_has_value, name=names[0], value=plain, known=known)
-            yield Feature(f"{names[0]}={deciding.said(plain)}", same)
+            yield Feature(f"{names[0]}={removable.said(plain)}", same)
             value = value_of(x, names[0], known)
             yield from _on_its_side(names[0], plain, value, known)
             other = partial(_has_another, name=names[0], value=value, known=known)
-            yield Feature(f"{names[0]} other than {deciding.said(value)}", other)
+            yield Feature(f"{names[0]} other than {removable.said(value)}", other)
 
 
 def _on_its_side(name: str, plain: Value, passes: Value, known: Mapping[str, Value]) -> Iterator[Feature]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from opera.programs.program import Program
-from opera.triage.conditions import deciding, dtypes, elementwise, listing, peculiar
+from opera.triage.conditions import dtypes, elementwise, listing, peculiar, removable
 from opera.triage.conditions.lengths import OF_LENGTH_0
 from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, Feature
 from opera.triage.sentence import EMPTY
@@ -18,11 +18,11 @@ from opera.triage.sentence import EMPTY
 def given(says: str, found: str) -> bool:
     """Whether what else is told tells of a parameter what is told of it: that it is not below another is more than that it is
     given, so is that it is beyond a dtype, and so are the length of the axis that it names, and that it lists several."""
-    name = deciding.named(says)
+    name = removable.named(says)
     several = listing.OF_SEVERAL.fullmatch(found)
     given = f" {name} names " in found or (several is not None and several[1] == name)
     more = (f"{name}{NOT_BELOW}", f"{name}{BEYOND_DTYPE}")
-    return found.startswith(more) or (says.endswith(deciding.IS_GIVEN) and given)
+    return found.startswith(more) or (says.endswith(removable.IS_GIVEN) and given)
 
 
 def of_one(says: str, found: Iterable[str]) -> bool:
@@ -48,8 +48,8 @@ def unless_promoted(told: Sequence[Feature], besides: list[Feature], passing: Se
 
 def of_given(besides: list[Feature], found: list[Feature]) -> tuple[list[Feature], list[Feature]]:
     """Return what else decides without that something is given, where it is told of what kind: that says so."""
-    for of in [x for x in (*besides, *found) if given_inputs([x.says]) or x.says.endswith(deciding.IS_GIVEN)]:
-        name = of.says.removeprefix(deciding.GIVEN).removesuffix(deciding.IS_GIVEN)
+    for of in [x for x in (*besides, *found) if given_inputs([x.says]) or x.says.endswith(removable.IS_GIVEN)]:
+        name = of.says.removeprefix(removable.GIVEN).removesuffix(removable.IS_GIVEN)
         says = re.compile(rf"{re.escape(name)} of |an? (?:number|float|integer|tensor) for {re.escape(name)}$")
         kind = next((x for x in (*besides, *found) if says.match(x.says)), None)
         if kind is not None:
@@ -64,4 +64,4 @@ def _holds_both(one: Feature, other: Feature, program: Program) -> bool:
 
 def given_inputs(told: Iterable[str]) -> list[str]:
     """Return the inputs of which it is told that they are given."""
-    return [x for x in told if re.fullmatch(rf"{deciding.GIVEN}\S+", x)]
+    return [x for x in told if re.fullmatch(rf"{removable.GIVEN}\S+", x)]

@@ -51,7 +51,7 @@ def features(
         )
         if kinds and own not in kinds:  # one that is of the first one's dtype shares it
             words = dtypes.told(kinds, right)
-            words = words.replace(" inputs", " type") if words.startswith(dtypes.OTHERS) else dtypes.either(kinds)
+            words = words.replace(" inputs", " type") if words.startswith((*dtypes.OTHERS,)) else dtypes.either(kinds)
             words = f"a {words}" if words.startswith("numeric") else words
             yield Feature(f"{name} of {words}", partial(_is_of, name=name, kinds=kinds))
 
@@ -182,10 +182,9 @@ def of_python(program: Instance, passing: Sequence[Program]) -> Iterator[Feature
             if type(program.params[name]) is kind and other in held:
                 yield Feature(f"{words} for {name}", partial(_is_number, name=name, kind=(kind,)))
         if any(tensor(x, name) is not None for x in passing):
-            yield Feature(f"a number for {name}", partial(_is_no_tensor, name=name))
             others = (x.name for x in program.inputs if isinstance(tensor(program, x.name), Tensor))
-            for either in ((name, x) for x in others):
-                yield Feature(f"a number for {' or '.join(either)}", partial(_is_one_no_tensor, names=either))
+            for names in ((name,), *((name, x) for x in others)):
+                yield Feature(f"a number for {' or '.join(names)}", partial(_lacks_tensor, names=names))
 
 
 def _is_number(program: Program, name: str, kind: tuple[type, ...] = (int, float)) -> bool:
@@ -196,12 +195,8 @@ def _is_no_number(program: Program, name: str, kind: tuple[type, ...]) -> bool:
     return not _is_number(program, name, kind)
 
 
-def _is_no_tensor(program: Program, name: str) -> bool:
-    return tensor(program, name) is None
-
-
-def _is_one_no_tensor(program: Program, names: Sequence[str]) -> bool:
-    return any(_is_no_tensor(program, x) for x in names)
+def _lacks_tensor(program: Program, names: Sequence[str]) -> bool:
+    return any(tensor(program, x) is None for x in names)
 
 
 def strings(program: Program) -> Iterator[Feature]:

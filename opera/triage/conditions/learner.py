@@ -25,6 +25,7 @@ from opera.triage.conditions import (
     operands,
     peculiar,
     refuting,
+    removable,
     scalars,
     separating,
     varied,
@@ -54,9 +55,10 @@ of which what decides is taken away."""
 AT_ENDS = {f"{says} in an input": n == 0 for n, says in enumerate(peculiar.ENDS)}
 """How it is told that numbers are the ends of their dtype, and whether it is the least."""
 
-
 OF_PYTHON = re.compile(r"an? (?:float|integer|number) for (\S+)")
 """How it is told which numbers of Python's decide, whatever their value."""
+OF_RANK = re.compile(r"\brank\b|\b\d-d\b")
+"""How it is told how many axes there are."""
 
 
 class Told(NamedTuple):
@@ -89,7 +91,7 @@ class Told(NamedTuple):
     @property
     def keys(self) -> set[str]:
         """What all that is told is called, whatever its value."""
-        return {deciding.key(x.says) for x in self.all}
+        return {removable.key(x.says) for x in self.all}
 
     def holds(self, program: Program) -> bool:
         """Whether a program has all that is told."""
@@ -240,13 +242,13 @@ class Learner:
             return told, []
         known = self.defaults.get(self.program.operator, {})
         numbers = scalars.names(self.program, known)
-        own = {x for x in self.decided.parameters if deciding.named(x) in numbers}
-        alone = [x for x in told if deciding.named(x.says) in numbers]
+        own = {x for x in self.decided.parameters if removable.named(x) in numbers}
+        alone = [x for x in told if removable.named(x.says) in numbers]
         if own <= {x.says for x in told} or (alone and not any(all(of.holds(x) for of in alone) for x in passing)):
             return told, []
         every = scalars.features(self.program, known)
         found = [x for x in every if all(map(x.holds, failing)) and not any(map(x.holds, passing))][:1]
-        return ([x for x in told if deciding.named(x.says) not in numbers] if found else told), found
+        return ([x for x in told if removable.named(x.says) not in numbers] if found else told), found
 
     def _of_operands(
         self, told: Iterable[Feature], failing: Sequence[Instance], *, lost: bool = False
@@ -260,7 +262,7 @@ class Learner:
         own, found = self.program, dict[str, Feature]()
         of = [x for x in passing if x.inputs == own.inputs and x.outputs == own.outputs]
         for x in told:
-            name = deciding.key(x.says)
+            name = removable.key(x.says)
             if any(not x.holds(y) and _left(y, name) == _left(own, name) for y in of):
                 found.setdefault(name, x)
         return list(found.values())
@@ -277,7 +279,7 @@ class Learner:
             having = [x for x in passing if of.holds(x)][:OUTPUTS]
             plain = [x for x in having if self._is_moot(x)]
             found = wider.by_value(of.says, self.program, self.defaults, plain, failing)
-            named = of.says.startswith(deciding.GIVEN)  # all that fail have another number, whatever it does to them
+            named = of.says.startswith(removable.GIVEN)  # all that fail have another number, whatever it does to them
             read = found is not None and (named or not any(self._is_moot(x) is not False for x in failing[:SAMPLE]))
             made.append(found if found is not None and read else of)
         return made
@@ -463,7 +465,7 @@ class Learner:
         """Return the program with other values of what is told of it, each alone; of a dtype with other numbers, and of numbers
         that are the ends of one with those of others."""
         known = self.defaults.get(self.program.operator, {})
-        names = [deciding.named(x.says) or deciding.key(x.says).removeprefix(deciding.GIVEN) for x in told.all]
+        names = [removable.named(x.says) or removable.key(x.says).removeprefix(removable.GIVEN) for x in told.all]
         names += [found[1] for x in told.all if (found := OF_PYTHON.fullmatch(x.says))]
         fed = {x.name for x in self.program.inputs}
         own = {*self.program.params} if isinstance(self.program, Instance) else set[str]()
@@ -471,14 +473,10 @@ class Learner:
         listed = [x for x in names if x in own - fed]
         made = [*varied.told(self.program, known, listed, [x for x in names if x not in listed], bare=False)]
         if isinstance(self.program, Instance):
-            made += varied.of_dtype(self.program) if any(deciding.is_dtype(x.says) for x in told.all) else ()
+            made += varied.of_dtype(self.program) if any(removable.is_dtype(x.says) for x in told.all) else ()
             ends = [AT_ENDS[x.says] for x in told.all if x.says in AT_ENDS]
             ends += [y for x in told.all if x.says == OVERFLOW for y in (False, True)]
-            made += (
-                varied.ranks(self.program)
-                if any("rank" in x.says or peculiar.is_rank(x.says) for x in told.all)
-                else ()
-            )
+            made += varied.ranks(self.program) if any(OF_RANK.search(x.says) for x in told.all) else ()
             made += varied.inexact(self.program) if any(x.says == OVERFLOW for x in told.all) else ()
             for least in ends + [True for x in told.all if x.says.startswith(equal.ONLY_LEAST)][:1]:
                 made += varied.at_end(self.program, least=least)
@@ -513,7 +511,7 @@ class Learner:
         failed = Counter(says for says, _, name in asked if fails[name])
         others = {says for says in passed if passed[says] >= 2 * failed[says]}
         odd = {x for says, *both in asked if fails[both[1]] and says in others for x in both}
-        names = set(filter(None, map(deciding.named, others)))
+        names = set(filter(None, map(removable.named, others)))
         return [
             x
             for x in known
@@ -523,7 +521,7 @@ class Learner:
 
     def _lacks(self, program: Program, names: set[str]) -> bool:
         """Whether one of these parameters is not given, or has its default."""
-        return not names <= {x.key for x in deciding.conditions(program, self.defaults)}
+        return not names <= {x.key for x in removable.conditions(program, self.defaults)}
 
     def excused(self, program: Program) -> bool:
         """Whether a program that passes may do so for another reason than what it lacks."""

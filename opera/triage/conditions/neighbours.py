@@ -33,7 +33,7 @@ class Neighbours:
     """What passes beside the program that a search begins with, once something is taken away from it.
 
     Attributes:
-        told: What may be taken away so that it passes, as `opera.triage.conditions.deciding.conditions` tells it.
+        told: What may be taken away so that it passes, as `opera.triage.conditions.removable.conditions` tells it.
         ranks: Operator, input or parameter, and rank of each of its tensors.
     """
 

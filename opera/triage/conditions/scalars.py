@@ -16,7 +16,7 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
-from opera.triage.conditions import deciding, dtypes
+from opera.triage.conditions import dtypes, removable
 from opera.triage.conditions.arguments import is_flag, with_input
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import NOT_BELOW, Feature, value_of
@@ -90,7 +90,7 @@ def features(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]
                 if made.holds(program):
                     yield made
     for name in held:
-        made = Feature(f"{name}{deciding.NO_WHOLE}", partial(_is_fraction, name=name, known=known))
+        made = Feature(f"{name}{removable.NO_WHOLE}", partial(_is_fraction, name=name, known=known))
         yield from [made] if made.holds(program) else []
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, peculiar
+from opera.triage.conditions import dtypes, peculiar, removable
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.labels import Labelled
 from opera.triage.shrink import simpler, smaller
@@ -85,9 +85,9 @@ def _shortest(found: Iterable[Shown]) -> list[Shown]:
 
 def _reading(program: Instance, says: str, words: str) -> Callable[[Instance, Instance], Shown | None] | None:
     """Return what reads of a program the value that is told so, None where all else is not as in the other."""
-    name = deciding.key(says)
-    name = name.removeprefix(deciding.GIVEN)
-    if name in program.params or deciding.named(says):  # one that has its default is left out
+    name = removable.key(says)
+    name = name.removeprefix(removable.GIVEN)
+    if name in program.params or removable.named(says):  # one that has its default is left out
         return lambda x, of: _parameter(x, of, name)
     if name in {x.name for x in program.inputs}:
         return lambda x, of: _input(x, of, name)
@@ -110,10 +110,10 @@ def _parameter(x: Instance, of: Instance, name: str) -> Shown | None:
         return None
     called = name.rpartition(".")[2]
     if name not in x.params:
-        return Shown(f"{called}{deciding.LEFT_OUT}")
+        return Shown(f"{called}{removable.LEFT_OUT}")
     value = x.params[name]
     order = (float(value),) if isinstance(value, int | float) else tuple(map(float, smaller.integers(value)))
-    return Shown(f"{called}={deciding.said(value)}", order)
+    return Shown(f"{called}={removable.said(value)}", order)
 
 
 def _input(x: Instance, of: Instance, name: str) -> Shown | None:

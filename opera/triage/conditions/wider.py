@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Tensor, Value
-from opera.triage.conditions import deciding, dtypes, equal, kinds, listing, peculiar, ranks, scalars
+from opera.triage.conditions import dtypes, equal, kinds, listing, peculiar, ranks, removable, scalars
 from opera.triage.conditions.arguments import WRITTEN
-from opera.triage.conditions.deciding import GIVEN
 from opera.triage.conditions.features import naming
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.ranks import all_of_rank
+from opera.triage.conditions.removable import GIVEN
 from opera.triage.conditions.stated import Feature, left_out, value_of
 from opera.triage.sentence import EQUAL, EQUAL_TO, LENGTH_ONE, LIMIT, RETURNED, at_limit
 from opera.triage.shrink import simpler, smaller
@@ -59,15 +59,15 @@ def given(
     program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance], told: Iterable[str]
 ) -> list[Feature]:
     """Return of what else is given that all failing programs have it: without it alone the library may reject the program."""
-    kinds, known = (deciding.PARAMETER, deciding.INPUT), set(map(deciding.key, told))
-    says = (x.says for x in deciding.conditions(program, defaults) if x.kind in kinds and x.key not in known)
+    kinds, known = (removable.PARAMETER, removable.INPUT), set(map(removable.key, told))
+    says = (x.says for x in removable.conditions(program, defaults) if x.kind in kinds and x.key not in known)
     return kept(says, program, defaults, failing, passing)
 
 
 def _feature(
     says: str, program: Instance, defaults: Defaults, failing: Sequence[Instance], passing: Sequence[Instance]
 ) -> Feature | None:
-    name = deciding.key(says)
+    name = removable.key(says)
     known = defaults.get(program.operator, {})
     if says.startswith(LENGTH_ONE):
         return None  # it is told of an input, if at all (`features`)
@@ -79,22 +79,22 @@ def _feature(
         return Feature(says, partial(_at_limit, program=program, name=name, known=known))
     if "=" in says:
         return _parameter(says, name, program, known, failing, passing)
-    if says == deciding.SEVERAL:
+    if says == removable.SEVERAL:
         truths = any(len(held := {y.dtype for y in smaller.leaves(x)}) > 1 and "bool" in held for x in passing)
         words = f"{says}, none of them bool" if truths else ""
         return Feature(says, lambda x: len({y.dtype for y in smaller.leaves(x)} - {"string", "bool"}) > 1, words)
-    if deciding.is_dtype(says):
+    if removable.is_dtype(says):
         return _dtype(says, program, failing, passing)
     if says == peculiar.NEGATIVE_INPUT and (named := _negative(program, failing)) is not None:
         return named
     if peculiar.is_rank(says) and (made := _rank(says, program, failing, passing)) is not None:
         return made
-    if says.endswith(deciding.LEFT_OUT):
-        unset = says.removesuffix(deciding.LEFT_OUT)
+    if says.endswith(removable.LEFT_OUT):
+        unset = says.removesuffix(removable.LEFT_OUT)
         others = [x for x in (x for x, y in known.items() if y is None) if x not in (unset, WRITTEN)]
         for unstated_ones in ((unset,), *((unset, x) for x in others)):
             feature = Feature(
-                f"{' or '.join(unstated_ones)}{deciding.LEFT_OUT}", partial(left_out, names=unstated_ones)
+                f"{' or '.join(unstated_ones)}{removable.LEFT_OUT}", partial(left_out, names=unstated_ones)
             )
             borne = len(unstated_ones) == 1 or not all(map(feature.holds, passing))  # one of these that is given passes
             if borne and all(map(feature.holds, failing)):
@@ -104,7 +104,7 @@ def _feature(
         return Feature(says, lambda x: isinstance(x, Instance))
     if says == name and re.fullmatch(rf"{GIVEN}\S+", name):  # not what is told of an operand called `input`
         return Feature(says, lambda x: any(f"{GIVEN}{y.name}" == name for y in x.inputs if y.value is not None))
-    return Feature(says, lambda x: name in {y.key for y in deciding.conditions(x, defaults)})
+    return Feature(says, lambda x: name in {y.key for y in removable.conditions(x, defaults)})
 
 
 def _negative(program: Instance, failing: Sequence[Instance]) -> Feature | None:
@@ -142,7 +142,7 @@ def _parameter(
     unset = default in (None, NO_DEFAULT)
     if all(smaller.same(x, own) for x in bad):
         if unset and _varies(own) and all(x in (None, NO_DEFAULT) for x in good):  # given otherwise it says nothing
-            return Feature(f"{name}{deciding.IS_GIVEN}", lambda x: not left_out(x, [name]))
+            return Feature(f"{name}{removable.IS_GIVEN}", lambda x: not left_out(x, [name]))
         if smaller.is_axes(name) and _from_the_front(program, name, own, passing):
             return Feature(f"{name} < 0", lambda x: _number(y := value_of(x, name, known)) and y < 0)
         return Feature(says, lambda x: smaller.same(value_of(x, name, known), own))
@@ -184,7 +184,7 @@ def _parameter(
         return Feature(
             f"{name}={_either(values)}", lambda x: any(smaller.same(y, value_of(x, name, known)) for y in values)
         )
-    words = f"{name} other than {deciding.said(default)}" if stated else f"{name} given"
+    words = f"{name} other than {removable.said(default)}" if stated else f"{name} given"
     return Feature(words, lambda x: not smaller.same(value_of(x, name, known), default))
 
 
@@ -257,7 +257,7 @@ def _told(name: str, default: Value, bad: Sequence[Value], good: Sequence[Value]
         if max(numbers) < 0 <= most:
             yield f"{name} < 0", lambda x: _number(x) and x < 0
         if len(others) > 2:
-            yield f"{name}{deciding.NO_WHOLE}", scalars.is_fraction
+            yield f"{name}{removable.NO_WHOLE}", scalars.is_fraction
         if max(numbers) < most and most == default:
             yield f"{name} < {most}", lambda x: _number(x) and x < most
         first, last = min(numbers), max(numbers)  # of fractions as close as that the whole number is the edge
@@ -269,13 +269,13 @@ def _told(name: str, default: Value, bad: Sequence[Value], good: Sequence[Value]
             yield f"{name} > {least:.4g}", lambda x: _number(x) and x > least
             yield f"{name} < {most:.4g}", lambda x: _number(x) and x < most
         if _number(default) and len(numbers) > SEVERAL and min(numbers) < default < max(numbers):
-            yield f"{name} other than {deciding.said(default)}", lambda x: not smaller.same(x, default)
+            yield f"{name} other than {removable.said(default)}", lambda x: not smaller.same(x, default)
     if all(isinstance(x, list | tuple) for x in bad) and any(map(smaller.integers, good)):
-        yield f"{name}{deciding.NEGATIVE}", lambda x: min(smaller.integers(x), default=0) < 0
+        yield f"{name}{removable.NEGATIVE}", lambda x: min(smaller.integers(x), default=0) < 0
 
 
 def _either(values: Sequence[Value]) -> str:
-    *some, last = dict.fromkeys(map(deciding.said, values))
+    *some, last = dict.fromkeys(map(removable.said, values))
     return f"{', '.join(some)} or {last}" if some else last
 
 
@@ -289,7 +289,7 @@ def by_value(
         plain: Programs that pass, and are given the value that what is left out has.
         failing: Programs that fail alike.
     """
-    name, known = deciding.key(says), defaults.get(program.operator, {})
+    name, known = removable.key(says), defaults.get(program.operator, {})
     own = name.removeprefix(GIVEN)
     if not plain or says.endswith(IN_ORDER):
         return None
@@ -311,7 +311,7 @@ def by_value(
     if not of_type and any(not smaller.same(x, usual[0][0]) for x, _ in usual):
         return None
     long = max((value_of(x, name, known) for x in plain), key=lambda x: len(x) if isinstance(x, list | tuple) else 0)
-    words = f"{name} other than {'that of the input' if of_type else deciding.said(long)}"
+    words = f"{name} other than {'that of the input' if of_type else removable.said(long)}"
     made = Feature(
         words, lambda x: value(x)[0] not in (None, NO_DEFAULT) and not any(smaller.same(y, value(x)) for y in given)
     )

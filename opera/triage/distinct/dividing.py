@@ -18,7 +18,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, REFUSED, Outcome
 from opera.store import tests
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions import peculiar, removable
 from opera.triage.distinct import belonging, numbers, uniting
 from opera.triage.distinct.belonging import Answers
 from opera.triage.reduction import Reduction
@@ -100,7 +100,7 @@ def kinds_of(
         if (unknown or (finding, x.test) in alike) and x.test in kinds.get(finding, ()):
             operators, names, *rest = msgspec.json.decode(kinds[finding][x.test])
             kinds[finding][x.test] = msgspec.json.encode([operators, names + _conditions(x), *rest])
-    needs = {(finding, x.test): {*map(deciding.key, x.deciding), *_conditions(x)} for finding, x in found}
+    needs = {(finding, x.test): {*map(removable.key, x.deciding), *_conditions(x)} for finding, x in found}
     ones = {finding: _as_one(finding, of, seen, needs) for finding, of in kinds.items() if of}
     for finding, x in told:
         operators, names, *_ = decisive(x)
@@ -122,8 +122,8 @@ def _apart(found: Iterable[Reduced], seen: Answers) -> set[tuple[tuple[str, str]
 
 def _conditions(x: Reduction) -> list[str]:
     """Return what decides beside parameters, as far as it tells causes apart: dtypes and ranks are the reduction's choice."""
-    vague = (deciding.is_dtype, peculiar.is_rank)
-    return sorted(deciding.key(says) for says in belonging.wanted(x) if not any(of_kind(says) for of_kind in vague))
+    vague = (removable.is_dtype, peculiar.is_rank)
+    return sorted(removable.key(says) for says in belonging.wanted(x) if not any(of_kind(says) for of_kind in vague))
 
 
 def _as_one(
@@ -269,7 +269,7 @@ def decisive(reduction: Reduction) -> list[Any]:
     operators = [] if known else sorted({location.family(name) for name in program.program.operators})
     given = (operand.value for operand in program.program.inputs)
     dtype = next((_kind(x.dtype) for x in given if isinstance(x, Tensor | RandomTensor)), "")
-    needed = sorted({deciding.key(text) for text in reduction.deciding})
+    needed = sorted({removable.key(text) for text in reduction.deciding})
     newer = [NEWER] if not known and NEWER in shown.details.get("tags", ()) else []
     left = [x for x in reduction.settings if of_version(x)]
     left += [MISTAKEN] if reduction.mistaken else []

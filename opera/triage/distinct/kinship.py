@@ -30,7 +30,7 @@ from opera.programs.verdicts import CRASH, FAILURES, INCONSISTENT, PASS, REFUSED
 from opera.store import examined
 from opera.store.workspace import Workspace
 from opera.triage import failure
-from opera.triage.conditions import deciding, dtypes, kinds, peculiar
+from opera.triage.conditions import deciding, dtypes, kinds, peculiar, removable
 from opera.triage.conditions.deciding import Look, Lowers
 from opera.triage.failure import as_wrong
 from opera.triage.reduction import Reduction
@@ -103,7 +103,7 @@ def telling(of: Reduction) -> bool:
 def readable(of: Reduction) -> tuple[str, ...]:
     """Return what decides and might not be read: parameters, inputs that may be left out, fractions of scales; sorted."""
     also = (x for x in of.besides if x.startswith(INPUT) or x == peculiar.FRACTION)
-    return tuple(sorted(set(map(deciding.key, (*of.deciding, *also)))))
+    return tuple(sorted(set(map(removable.key, (*of.deciding, *also)))))
 
 
 def unread(ask: Stating, of: Reduction, defaults: Defaults) -> tuple[str, ...]:
@@ -216,7 +216,7 @@ def _comparable(one: _One, other: _One) -> bool:
     what the other has not, a parameter that decides.
     """
     pair = ((one, other), (other, one))
-    if any(deciding.key(says) not in y.program.params for x, y in pair for says in x.of.deciding):
+    if any(removable.key(says) not in y.program.params for x, y in pair for says in x.of.deciding):
         return False
     crashed, differ = one.of.outcome.verdict in (CRASH, REFUSED), bool(differing(one.program, other.program))
     if crashed:
@@ -227,8 +227,8 @@ def _comparable(one: _One, other: _One) -> bool:
 
 def conditions(of: Reduction) -> frozenset[str]:
     """Return what decides beside parameters, but for dtypes and ranks, which are the reduction's choice, and relations."""
-    vague = (deciding.is_dtype, peculiar.is_rank, is_relation)
-    return frozenset(deciding.key(x) for x in of.besides if not any(of_kind(x) for of_kind in vague))
+    vague = (removable.is_dtype, peculiar.is_rank, is_relation)
+    return frozenset(removable.key(x) for x in of.besides if not any(of_kind(x) for of_kind in vague))
 
 
 def special(says: str) -> bool:
@@ -300,7 +300,7 @@ def _composed(one: Reduction, other: Reduction) -> bool:
     """
     both = (one, other)
     at = {(x.frontend, x.environment, x.outcome.verdict, x.outcome.stage, x.outcome.symptom) for x in both}
-    names = {frozenset(map(deciding.key, x.deciding)) for x in both}
+    names = {frozenset(map(removable.key, x.deciding)) for x in both}
     places = [x.outcome.conversion_function for x in both]
     decided = (len(names) == 1 and frozenset() not in names) or _always(other)
     alike = len(at) == 1 and decided and one.outcome.verdict == INCONSISTENT
@@ -322,7 +322,7 @@ def _holds(ask: Stating, program: Instance, other: tuple[Look, Reduction], anoth
         return APART if names else UNTOLD
     if _always(theirs):
         return ALIKE if names == [place] else UNTOLD
-    values = {key: program.params[key] for says in theirs.deciding if (key := deciding.key(says)) in program.params}
+    values = {key: program.params[key] for says in theirs.deciding if (key := removable.key(says)) in program.params}
     changed = msgspec.structs.replace(another, params={**another.params, **values})
     return ALIKE if changed == another or ask_other.fails(ask_other.look([changed])[0]) else APART
 
@@ -331,7 +331,7 @@ def _too(one: Reduction, other: Reduction) -> bool:
     """Whether of a model, beside its output that is wrong, that is wrong too which is so in the other, of the same operator,
     and it has all parameters that decide of that.
     """
-    both, names, program = (one, other), set(map(deciding.key, other.deciding)), one.program().program
+    both, names, program = (one, other), set(map(removable.key, other.deciding)), one.program().program
     if not names or not isinstance(program, Instance) or not names <= program.params.keys():
         return False
     operators = {location.canonical(x.program().program.operator) for x in both}
@@ -354,7 +354,7 @@ def _untyped(one: Reduction, other: Reduction) -> bool:
 
 def _only_dtype(of: Reduction) -> str:
     """Return the dtype that alone decides, whether an input is of it or a parameter names it; empty where more does."""
-    told = {*map(deciding.key, (*of.deciding, *of.besides, *of.circumstances))}
+    told = {*map(removable.key, (*of.deciding, *of.besides, *of.circumstances))}
     [says] = told if len(told) == 1 else [""]
     if says.endswith(kinds.RESULT):  # "bfloat16 dtype (stated, ...)": the parameter's name stands last
         says = f"{says.removesuffix(kinds.RESULT).rpartition(' ')[0]} inputs"
@@ -371,7 +371,7 @@ def _at_once(ask: Look, program: Instance, other: tuple[Look, Reduction], anothe
     wrong in it as there, with all that tells them apart.
     """
     (ask_other, theirs) = other
-    needed = set(map(deciding.key, theirs.deciding))
+    needed = set(map(removable.key, theirs.deciding))
     own = msgspec.structs.replace(program, outputs=another.outputs)
     made = exchanged(own, another)
     if made is None:

@@ -17,7 +17,7 @@ from opera.oracle.signature import normalise
 from opera.programs.program import Instance
 from opera.programs.verdicts import CRASH, Outcome
 from opera.run import exporters
-from opera.triage.conditions import deciding
+from opera.triage.conditions import removable
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import GRAPH_INPUT
 
@@ -55,7 +55,7 @@ def shared(x: Reduction) -> Iterator[Hashable]:
       a table of dtypes), where nothing but dtypes is told to decide.
     """
     shown, program = x.outcome, x.program().program
-    told = {deciding.key(says) for says in (*x.deciding, *x.besides, *x.circumstances)}
+    told = {removable.key(says) for says in (*x.deciding, *x.besides, *x.circumstances)}
     if x.incidental and told:
         yield INCIDENTAL, shown.stage, shown.symptom, normalise(cause(shown.message)), frozenset(told)
     if omission := shown.details.get("omission"):
@@ -67,7 +67,7 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     said = _said(shown, program.operators)
     if _exports(x) and COMPLEX.search(shown.message):
         yield COMPLEX.pattern, shown.stage, shown.symptom
-    if all(map(deciding.is_dtype, told)) and _is_before(shown):
+    if all(map(removable.is_dtype, told)) and _is_before(shown):
         yield BEFORE, shown.symptom, shown.location, shown.message
     if told and all(says.endswith(f" {GRAPH_INPUT}") for says in told) and location.telling(said):
         yield GRAPH_INPUT, shown.stage, shown.symptom, said

@@ -19,7 +19,7 @@ from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
-from opera.triage.conditions import deciding, dtypes
+from opera.triage.conditions import dtypes, removable
 from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
 from opera.triage.failure import NUMBERS
@@ -75,7 +75,7 @@ def united(
         translator = location.canonical(shown.conversion_function).partition("@")[0]
         says = "" if varies else normalise(shown.message)
         at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
-        needs = frozenset(map(deciding.key, (*x.deciding, *x.besides)))
+        needs = frozenset(map(removable.key, (*x.deciding, *x.besides)))
         alike[at].append(_Sight(name, x.variant, says, translator, needs))
         if shown.symptom in NUMBERS and "drawn" not in shown.details:
             written[x.frontend, x.variant, x.environment, outline(program)][shown.verdict].add(name)
@@ -122,7 +122,7 @@ def _exported(x: Reduction, of: Program) -> Iterator[Hashable]:
 
 def _decides(x: Reduction) -> frozenset[str]:
     """Return all that is told to decide, whatever values it has."""
-    return frozenset(map(deciding.key, (*x.deciding, *x.besides, *x.circumstances)))
+    return frozenset(map(removable.key, (*x.deciding, *x.besides, *x.circumstances)))
 
 
 def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
@@ -153,7 +153,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     told, converter = _decides(x), shown.conversion_function
     if shown.verdict == INCONSISTENT and shown.symptom in FORMS and told and location.names_converter(converter):
         yield "converter", shown.symptom, location.canonical(converter), told
-    names, also = frozenset(map(deciding.key, x.deciding)), kinship.conditions(x)
+    names, also = frozenset(map(removable.key, x.deciding)), kinship.conditions(x)
     usual = frozenset(says for says in also if not kinship.special(says))
     pairs = manner.special(shown.details.get("manner") or {})
     if pairs and shown.verdict == INCONSISTENT:
@@ -161,7 +161,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
         yield "special", operators, pairs, first, names, usual
     if also == usual and any(not says.startswith("input ") and not says.endswith(" left out") for says in also):
         yield "decides", shown.verdict, operators, names, also
-    several = names | also | frozenset(map(deciding.key, x.circumstances))
+    several = names | also | frozenset(map(removable.key, x.circumstances))
     if shown.verdict == INCONSISTENT and len(several) >= SEVERAL:
         yield "several", operators, several
 
@@ -212,7 +212,7 @@ def _of_types(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
     of_types = next(filter(OF_TYPES.search, ends), "")
     if x.outcome.verdict == CRASH and of_types:
         told = [*map(dtypes.unpromoted, (*x.deciding, *x.besides, *x.circumstances))]
-        if told and all(map(deciding.is_dtype, told)):
+        if told and all(map(removable.is_dtype, told)):
             yield (
                 x.outcome.stage,
                 x.outcome.symptom,
@@ -231,7 +231,7 @@ def _places(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
     if x.outcome.verdict == CRASH and place:
         given = (operand.value for operand in x.program().program.inputs)
         shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
-        yield from ((x.outcome.stage, x.outcome.symptom, place, deciding.key(says), shapes) for says in x.deciding)
+        yield from ((x.outcome.stage, x.outcome.symptom, place, removable.key(says), shapes) for says in x.deciding)
 
 
 def _unwritten(program: Program) -> Hashable:

@@ -29,7 +29,7 @@ from opera.store import verdicts as stored
 from opera.store.rows import Test, Verdict
 from opera.store.workspace import Workspace
 from opera.triage import failure
-from opera.triage.conditions import deciding, peculiar, telling
+from opera.triage.conditions import deciding, peculiar, removable, telling
 from opera.triage.distinct import belonging, causes
 from opera.triage.distinct.belonging import wanted
 from opera.triage.reducer import witness
@@ -269,7 +269,7 @@ def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, 
 
 def lacking(of: Reduction) -> str:
     """Return what `left` does to a member, in words."""
-    return f"without {' and '.join(map(deciding.key, wanted(of)))}"
+    return f"without {' and '.join(map(removable.key, wanted(of)))}"
 
 
 def _beside(ask: Asker, question: Question, program: Program, test: str) -> Verdict | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from opera import libraries
 from opera.libraries import Cast, Plain, simplest
 from opera.oracle import location, randomness
-from opera.oracle.messages import cause
+from opera.oracle.messages import gist
 from opera.oracle.signature import normalise
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
@@ -108,7 +108,7 @@ def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> boo
     """
     if one.verdict == INCONSISTENT:
         return all(one.details.get(x) == other.details.get(x) for x in ("expected", "actual", "output"))
-    said = [cause(x.message) or x.message for x in (one, other)]
+    said = [gist(x.message) for x in (one, other)]
     words = location.telling(normalise(said[0]))  # else its numbers are all that it says
     texts = {normalise(x) if words else x for x in said}
     if len(texts) > 1 or _place(one) != _place(other):

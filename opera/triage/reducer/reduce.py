@@ -18,7 +18,7 @@ from opera.errors import CorpusError
 from opera.libraries import Embedding
 from opera.oracle import manner
 from opera.oracle.comparison import conceals
-from opera.oracle.messages import cause, one_line
+from opera.oracle.messages import gist, one_line
 from opera.programs import migrated, values
 from opera.programs.program import Instance, Program, parse
 from opera.programs.values import Tensor, Value
@@ -498,5 +498,4 @@ def _begins(message: str) -> str:
 
 
 def _brief(outcome: Outcome) -> str:
-    says = cause(outcome.message) or outcome.message
-    return one_line(f"{outcome.verdict} {outcome.stage} {outcome.symptom} {says}")[:200]
+    return one_line(f"{outcome.verdict} {outcome.stage} {outcome.symptom} {gist(outcome.message)}")[:200]

@@ -90,7 +90,7 @@ def _as(ask: Asking, program: Program, dtype: str, way: str) -> bool | None:
 
 def _listed(program: Program, says: str) -> bool:
     """Whether several dtypes are told by name, the program's own among them."""
-    named = says not in dtypes.KINDS and not says.startswith(dtypes.OTHERS)
+    named = says not in dtypes.KINDS and not says.startswith((*dtypes.OTHERS,))
     return named and _own(program) in dtypes.members(says) and len(dtypes.members(says)) > 1
 
 

@@ -19,7 +19,7 @@ from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome, newer
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import reduction
-from opera.triage.conditions import deciding, dtypes, peculiar
+from opera.triage.conditions import dtypes, peculiar, removable
 from opera.triage.distinct import kinship
 from opera.triage.doubts import contradicted, unexplained
 from opera.triage.given import given
@@ -145,9 +145,9 @@ class Choice(NamedTuple):
             return ()
         [before], [now] = (x.program().program.instances() for x in (self.whole, self.reduction))
         own = {x.name: x.value for x in before.inputs}
-        set_ = [f"{name}={deciding.said(x)}" for name, x in now.params.items() if before.params.get(name) != x]
+        set_ = [f"{name}={removable.said(x)}" for name, x in now.params.items() if before.params.get(name) != x]
         fed = ((x.name, x.value) for x in now.inputs if x.value != own[x.name] and isinstance(x.value, Tensor))
-        return (*set_, *(f"{name}={deciding.said(x.numbers().flat[0].item())}" for name, x in fed))
+        return (*set_, *(f"{name}={removable.said(x.numbers().flat[0].item())}" for name, x in fed))
 
 
 def choose(
@@ -241,8 +241,8 @@ def _shared(best: Reduction, found: Iterable[Reduction]) -> Reduction:
     told = [x.besides for x in found if x.finished]
 
     def stands(says: str) -> str:
-        if deciding.is_dtype(says):
-            return _together(says, [of_dtypes for x in told if (of_dtypes := set(filter(deciding.is_dtype, x)))])
+        if removable.is_dtype(says):
+            return _together(says, [of_dtypes for x in told if (of_dtypes := set(filter(removable.is_dtype, x)))])
         of_kind = next((x for x in (kinship.special, peculiar.is_rank) if x(says)), None)
         return says if of_kind is None or all(says in x for x in told) else ""
 
@@ -285,21 +285,21 @@ def _needs(of: Reduction) -> set[str]:
     """Return what is told of a reduction, parameters without their values; of dtypes and ranks, that such are told."""
     told = (*of.deciding, *of.besides, *of.circumstances, *of.settings)
     kinds = {
-        x: "dtype" if deciding.is_dtype(x) else "rank" if peculiar.is_rank(x) or " rank " in x else "" for x in told
+        x: "dtype" if removable.is_dtype(x) else "rank" if peculiar.is_rank(x) or " rank " in x else "" for x in told
     }
-    return {kind or deciding.key(x) for x, kind in kinds.items() if not is_relation(x)}
+    return {kind or removable.key(x) for x, kind in kinds.items() if not is_relation(x)}
 
 
 def _with_its_values(told: Reduction, other: Reduction) -> bool:
     """Whether what is told of parameters' values is told of another reduction, too, as far as it is told of these at all."""
-    stated = {deciding.named(x): x for x in told.deciding if "=" in x}
-    return all(stated.get(deciding.named(x), x) == x for x in other.deciding)
+    stated = {removable.named(x): x for x in told.deciding if "=" in x}
+    return all(stated.get(removable.named(x), x) == x for x in other.deciding)
 
 
 def _of_any(says: str) -> str:
     """Return what is told of numbers without the dtype that they are compared with: of another they are others; and of what is
     left out, with what counts as much."""
-    return deciding.plainly(BEYOND.sub(r"\1", says))
+    return removable.plainly(BEYOND.sub(r"\1", says))
 
 
 def _most_widely(says: str, near: Iterable[Sequence[str]]) -> str:
@@ -311,11 +311,11 @@ def _with_values(says: str, found: Iterable[Reduction]) -> str:
     """Return how it is told that a parameter decides of several reductions of one operator: the most widely; nothing where one
     has another value, which does not decide.
     """
-    name, told = deciding.named(says), [says]
+    name, told = removable.named(says), [says]
     for x in found if name else ():
         value = x.program().program.instances()[0].params.get(name)
-        own = [y for y in x.deciding if deciding.named(y) == name]
-        if not own and any(x.near) and value is not None and f"{name}={deciding.said(value)}" != says:
+        own = [y for y in x.deciding if removable.named(y) == name]
+        if not own and any(x.near) and value is not None and f"{name}={removable.said(value)}" != says:
             return ""
         told += own
     beyond = [x for x in told if not x.startswith(f"{name}=")]

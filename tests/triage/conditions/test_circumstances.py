@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Tensor
 from opera.programs.verdicts import Outcome
-from opera.triage.conditions import deciding, dtypes, features
+from opera.triage.conditions import dtypes, features, removable
 from opera.triage.conditions.circumstances import Borne, Labelled, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.learner import renumbered
@@ -208,7 +208,7 @@ def test_a_constant_of_a_model_is_not_what_a_call_is_given():
     def label(programs: Sequence[Program]) -> list[bool | None]:
         return [0 in shape(x) and x.instances()[-1].params.get("value") is not None for x in programs]
 
-    told = Decided((f"value={deciding.said(calls[1].params['value'])}",), ("an empty input",))
+    told = Decided((f"value={removable.said(calls[1].params['value'])}",), ("an empty input",))
     found = borne_out(label, Graph("onnx", (), calls, ("y",)), {"Any": {"value": None}}, told)
     assert (found.decided.besides, found.exact) == (("an empty input",), True)
     assert found.decided.parameters in (told.parameters, ("value given",)) and found.passing_one is not None
@@ -219,7 +219,7 @@ def test_a_rank_is_told_of_the_input_that_has_it():
     program = call(np.ones((1, 2, 3), F32), F32([2]), np.uint8([1]))
     found = borne(program, lambda x: len(shape(x, 1)) == 1, Decided((), ("a 1-d input",)))
     assert (found.decided.besides, found.exact) == (("x1 of rank 1",), True)
-    assert deciding.is_of("a 1-d input", "x1 of rank 1") and not deciding.is_of("a 0-d input", "x1 of rank 1")
+    assert removable.is_of("a 1-d input", "x1 of rank 1") and not removable.is_of("a 0-d input", "x1 of rank 1")
 
 
 def stated(x: Instance) -> bool | None:
@@ -512,7 +512,7 @@ def test_nothing_that_is_told_is_contradicted_by_a_near_program(sizes, of, multi
     ],
 )  # fmt: skip
 def test_a_condition_is_known_again_however_widely_it_is_told(says, told, wanted):
-    assert deciding.is_of(says, told) is wanted
+    assert removable.is_of(says, told) is wanted
 
 
 def test_a_parameter_is_told_to_be_beyond_a_number_though_one_beyond_passes_for_another_reason():

@@ -9,7 +9,7 @@ import pytest
 from opera.programs.program import Graph, Instance, Operand
 from opera.programs.values import NO_DEFAULT, Sequence, Tensor
 from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, SCREENED, UNSUPPORTED, Outcome
-from opera.triage.conditions import deciding
+from opera.triage.conditions import deciding, removable
 from opera.triage.sentence import is_relation
 from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
@@ -61,9 +61,9 @@ def test_what_gets_further_once_a_body_is_written_otherwise_did_fail_of_how_it_w
     program, other = call(np.ones(2, "f4")), call(np.ones(3, "f4"))
     ask = Compiler(lambda x: CRASH if x == program else INCONSISTENT)
     ask.fails = lambda outcome: outcome.verdict == CRASH
-    cases = [("so", deciding.FORM, True), ("so", deciding.OTHER, False), ("input y", deciding.INPUT, True)]
-    for says, kind, wanted in (*cases, ("y is no constant", deciding.OTHER, True)):
-        one = deciding.Condition(says, kind, lambda: [other])
+    cases = [("so", removable.FORM, True), ("so", removable.OTHER, False), ("input y", removable.INPUT, True)]
+    for says, kind, wanted in (*cases, ("y is no constant", removable.OTHER, True)):
+        one = removable.Condition(says, kind, lambda: [other])
         assert deciding._decides(ask, program, one) is wanted
 
 
@@ -403,4 +403,4 @@ def test_an_empty_name_is_told_where_none_passes():
     unnamed = msgspec.structs.replace(
         program, outputs=()
     )  # PyTorch's and Keras's arguments have no names that are empty
-    assert not [x for x in deciding.conditions(unnamed, {}) if "empty name" in x.says]
+    assert not [x for x in removable.conditions(unnamed, {}) if "empty name" in x.says]

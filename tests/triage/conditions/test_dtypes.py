@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Named, Tensor
-from opera.triage.conditions import deciding, dtypes
+from opera.triage.conditions import dtypes, removable
 from opera.triage.conditions.circumstances import borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.labels import Labelled, _of_other_dtypes, labelled
@@ -58,7 +58,7 @@ def test_dtypes_are_told_as_the_least_kind_of_which_none_passes(failing, passing
 def test_all_that_fail_are_told_and_none_that_passes(failing, passing):
     says = dtypes.told(failing, passing)
     assert not says or (failing <= dtypes.members(says) and not (passing - failing) & dtypes.members(says))
-    assert not says or all(deciding.is_of(f"{x} inputs", says) for x in failing)
+    assert not says or all(removable.is_of(f"{x} inputs", says) for x in failing)
 
 
 @pytest.mark.parametrize(

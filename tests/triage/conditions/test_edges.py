@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
-from opera.triage.conditions import deciding, edges, features, wider
+from opera.triage.conditions import edges, features, removable, wider
 from opera.triage.conditions.labels import Labelled
 from opera.triage.shrink import smaller
 
@@ -113,7 +113,7 @@ def test_what_is_told_holds_of_all_that_fail_and_of_none_that_passes(edge: float
 def test_a_whole_number_at_which_it_begins_is_told_and_not_the_fraction_beside_it(bad, good, wanted):
     told = [(words, holds) for words, holds in wider._told("alpha", 0.25, bad, good) if not any(map(holds, good))]
     words, _ = next(x for x in told if all(map(x[1], bad)))
-    assert words == wanted and deciding.named(words) == "alpha"
+    assert words == wanted and removable.named(words) == "alpha"
 
 
 def test_the_edge_of_a_parameter_at_its_default_is_told_of_both_sides() -> None:
@@ -126,7 +126,7 @@ def test_the_edge_of_a_parameter_at_its_default_is_told_of_both_sides() -> None:
     said = list(edges.of_parameter(call(F32([1])), "eps", default, asking(fails)))
     [edge] = [x for x in said if isinstance(x, edges.Edge)]
     told = edge.of("eps", lambda x: x.params.get("eps", default))  # type: ignore[union-attr]
-    assert told is not None and deciding.named(told.says) == "eps"
+    assert told is not None and removable.named(told.says) == "eps"
     assert told.says.startswith("eps > 0 and < 1.0") and told.says.endswith("e-08")
     assert told.holds(call(F32([1]))) and told.holds(call(F32([1]), eps=5e-9))
     assert not any(told.holds(call(F32([1]), eps=x)) for x in (0.0, -1.0, 2e-8, 1.0))

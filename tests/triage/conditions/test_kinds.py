@@ -15,10 +15,11 @@ from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Named, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome
 from opera.triage.conditions import circumstances, dtypes
-from opera.triage.conditions.deciding import SEVERAL, Decided
+from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.dtypes import PROMOTED
 from opera.triage.conditions.kinds import features
 from opera.triage.conditions.labels import Labelled
+from opera.triage.conditions.removable import SEVERAL
 from opera.triage.shrink import simpler, smaller
 
 

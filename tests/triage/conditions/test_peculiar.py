@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from opera.programs.program import Instance, Operand
-from opera.programs.values import Message, Tensor
+from opera.programs.values import NO_DEFAULT, Message, Tensor
 from opera.programs.verdicts import INCONSISTENT, INVALID, PASS, Outcome
 from opera.run.probe import Probe, Question
 from opera.triage.conditions import deciding, peculiar
@@ -100,7 +100,7 @@ CASES = [
 
 @pytest.mark.parametrize(("program", "fails", "says"), CASES, ids=[f"{x[0].operator} {x[2]}" for x in CASES])
 def test_it_decides_where_the_program_passes_without_it(program: Instance, fails: Any, says: str) -> None:
-    defaults = {"Resize": {"axes": deciding.NO_DEFAULT}}
+    defaults = {"Resize": {"axes": NO_DEFAULT}}
 
     def decides(fails: Any) -> list[str]:
         found = deciding.decided(Compiler(fails), program, defaults)

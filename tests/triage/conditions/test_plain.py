@@ -14,7 +14,7 @@ from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
 from opera.run.probe import Question
-from opera.triage.conditions import arguments, circumstances, deciding, forms, near
+from opera.triage.conditions import arguments, circumstances, forms, near, removable
 from opera.triage.conditions.circumstances import Borne, Labelled, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import features
@@ -108,7 +108,7 @@ def test_where_a_result_is_written_is_never_told():
     program, known = call(np.ones(2, F32), out=None, alpha=1), {"Any": {"out": None}}
     assert arguments.unstated(program, known["Any"]) == []
     assert not any("out" in x.says for x in features(program, known))
-    assert not any("out" in x.says.split() or "out=" in x.says for x in deciding.conditions(program, known))
+    assert not any("out" in x.says.split() or "out=" in x.says for x in removable.conditions(program, known))
 
 
 def test_what_fails_without_a_parameter_as_well_fails_of_something_else_wherever_it_comes_from():

@@ -16,7 +16,7 @@ from opera.libraries import bounds
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Tensor
 from opera.programs.verdicts import CRASH, PASS, Outcome
-from opera.triage.conditions import arguments, circumstances, deciding, varied, wider
+from opera.triage.conditions import arguments, circumstances, removable, varied, wider
 from opera.triage.conditions.circumstances import Borne, borne_out
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.features import features
@@ -215,9 +215,10 @@ def test_the_simplest_call_has_no_parameters_and_one_element_beside_its_first_in
 
 
 def test_a_value_of_an_input_that_is_told_is_of_that_input_and_no_parameter():
-    assert deciding.key("input B other than 0") == "input B" and deciding.is_of("input B", "input B other than 0")
+    assert removable.key("input B other than 0") == "input B" and removable.is_of("input B", "input B other than 0")
     assert (
-        deciding.named("input B other than 0") == "" and deciding.named("dtype other than that of the input") == "dtype"
+        removable.named("input B other than 0") == ""
+        and removable.named("dtype other than that of the input") == "dtype"
     )
 
 

@@ -12,7 +12,8 @@ from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import NO_DEFAULT, Tensor
 from opera.triage.conditions import dtypes, varied
 from opera.triage.conditions.circumstances import Borne, borne_out
-from opera.triage.conditions.deciding import Decided, key, named
+from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.removable import key, named
 from opera.triage.shrink import smaller
 
 F32 = np.float32

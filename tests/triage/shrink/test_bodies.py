@@ -9,7 +9,7 @@ import pytest
 
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Message, Tensor
-from opera.triage.conditions import deciding
+from opera.triage.conditions import removable
 from opera.triage.shrink import smaller
 
 onnx = pytest.importorskip("onnx")
@@ -57,7 +57,7 @@ def test_a_loop_of_strings_becomes_one_of_numbers_that_the_checker_takes(other: 
 
 
 def test_it_is_asked_whether_strings_decide_though_they_are_not_the_first_input() -> None:
-    [strings] = [x for x in deciding.conditions(loop(), {}) if x.says == "string inputs"]
+    [strings] = [x for x in removable.conditions(loop(), {}) if x.says == "string inputs"]
     made = [x for x in strings.others() if x is not None]
     assert [smaller.leaves(x)[-1].dtype for x in made] == ["float32", "int64", "int32"]
 
