@@ -331,7 +331,7 @@ def borne_out(
             learn(sizes.asked_about(plain, asked))
         for _ in range(ROUNDS):
             doubtful = itertools.islice(made.in_doubt(known, told), AT_A_TIME)
-            if not learn(asked([*made.varied(told), *doubtful])):
+            if not learn(asked([*made.varied(told, known), *doubtful])):
                 break
     go_on()
     with suppress(Spent):  # of what is told at last
@@ -339,7 +339,7 @@ def borne_out(
         learn(bare if not any(x.fails for x in bare) else ())  # that they fail, too, teaches nothing
         learn(asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
         learn(_numbers(made, told, asked))
-        learn(asked(made.varied(told)))
+        learn(asked(made.varied(told, known)))
     return _borne(made, *_on_further(made, known, told, asked, corpus, go_on), wrong)
 
 

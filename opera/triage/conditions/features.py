@@ -7,6 +7,7 @@ which numbers are special. All is a function of the program alone, but for `of_o
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -27,6 +28,7 @@ from opera.triage.conditions import (
     removable,
     scalars,
     sizes,
+    varied,
 )
 from opera.triage.conditions.arguments import is_flag, unstated
 from opera.triage.conditions.edges import PLAIN, Edge
@@ -43,10 +45,13 @@ from opera.triage.conditions.lengths import (
 )
 from opera.triage.conditions.ordinary import differing
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
-from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, Feature, data, left_out, shape_of, value_of
+from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, WHOLE, Feature, data, left_out, shape_of, value_of
 from opera.triage.sentence import EMPTY
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Defaults
+
+BESIDE_FIRST, PLACES = "an output beside the first", ("first", "second", "third", "fourth", "fifth", "sixth")
+"""How it is told which outputs are asked for."""
 
 
 def features(
@@ -82,7 +87,8 @@ def features(
             if call is not None and _given_alone(group, (call, *failing), passing):
                 yield Feature(f"{' or '.join(group)}{removable.LEFT_OUT}", partial(left_out, names=group))
     if _asks_for_more(program):
-        yield Feature("an output beside the first", _asks_for_more)
+        yield Feature(BESIDE_FIRST, _asks_for_more)
+        yield from _outputs(program, failing)
     alone = [x for x in names if call is not None and _given_alone([x], (call, *failing), passing)]
     calls = [x for x in failing if isinstance(x, Instance)]
     yield from itertools.starmap(Feature, listing.zero(alone, calls))
@@ -100,7 +106,7 @@ def features(
     yield from _one_number(call) if call is not None else ()
     yield from kinds.features(program, failing, passing, odd)
     yield from _specials(program, made)
-    yield from _out_of_range(call, known) if call is not None else ()
+    yield from _out_of_range(call, known, failing, passing) if call is not None else ()
     yield from kinds.strings(program)
     yield from elementwise.features(call, known) if call is not None else ()
     yield from equal.features(call, known) if call is not None else ()
@@ -234,6 +240,20 @@ def _asks_for_more(program: Program) -> bool:
     return any(program.outputs[1:]) or not any(program.outputs)
 
 
+def _outputs(program: Program, failing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield which outputs beside the first are asked for, by their places: one of them, or one of two."""
+    most = max(len(x.outputs) for x in (program, *failing))
+    for several in (1, 2):
+        for places in itertools.combinations(range(1, min(most, len(PLACES))), several):
+            says = f"a {' or '.join(PLACES[x] for x in places)} output"
+            feature = Feature(says, partial(_asks_for_one, places=places))
+            yield from [feature] if feature.holds(program) else []
+
+
+def _asks_for_one(program: Program, places: Sequence[int]) -> bool:
+    return any(any(program.outputs[x : x + 1]) for x in places)
+
+
 # ---------------------------------------------------------------------- axes and special numbers
 
 
@@ -300,22 +320,45 @@ def _specials(program: Program, made: Iterable[str]) -> Iterator[Feature]:
             yield feature
 
 
-def _out_of_range(program: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
-    """Yield which parameters are numbers less or more than all integers of the first tensor's dtype."""
+def _out_of_range(
+    program: Instance, known: Mapping[str, Value], failing: Sequence[Program], passing: Sequence[Program]
+) -> Iterator[Feature]:
+    """Yield which parameters are numbers less or more than all integers of the first tensor's dtype, or integers that are so.
+
+    A negative integer may count from the end, unless one is too little in a program that fails; and a fraction is cut off where
+    a program passes with one that is too much by less than 1.
+    """
     first = next(iter(data(program)), "")
-    for name in program.params:
-        feature = Feature(f"{name}{BEYOND_DTYPE}{first}", partial(_is_beyond, name=name, first=first, known=known))
-        if not smaller.is_axes(name) and not simpler.is_type(name) and feature.holds(program):
-            yield feature
+    for name in (x for x in program.params if not smaller.is_axes(x) and not simpler.is_type(x)):
+        side = partial(_side, name=name, first=first, known=known)
+        cut = any(side(x) and not side(x, cut=True) for x in passing)
+        counts = not any(type(value_of(x, name, known)) is int and side(x) < 0 for x in (program, *failing))
+        for says, of in ((name, (int, float)), (f"{WHOLE}{name}", (int,))):
+            beyond = partial(_is_beyond, side=partial(side, cut=cut), name=name, known=known, counts=counts, of=of)
+            feature = Feature(f"{says}{BEYOND_DTYPE}{first}", beyond)
+            yield from [feature] if feature.holds(program) else []
 
 
-def _is_beyond(program: Program, name: str, first: str, known: Mapping[str, Value]) -> bool:
-    value, dtype = value_of(program, name, known), getattr(tensor(program, first), "dtype", "")
-    if not re.fullmatch(r"u?int(8|16|32|64)", dtype) or not isinstance(value, int | float) or value != value:
-        return False
-    ends = np.iinfo(dtype)
-    below = value < int(ends.min) and isinstance(value, float)  # a negative integer may count from the end
-    return type(value) is not bool and (below or value > int(ends.max))
+def _is_beyond(
+    program: Program,
+    side: Callable[[Program], int],
+    name: str,
+    known: Mapping[str, Value],
+    counts: bool,
+    of: tuple[type, ...],
+) -> bool:
+    kind, at = type(value_of(program, name, known)), side(program)
+    return kind in of and (at > 0 or (at < 0 and not (counts and kind is int)))
+
+
+def _side(program: Program, name: str, first: str, known: Mapping[str, Value], cut: bool = False) -> int:
+    """Return whether a number is less (-1) or more (1) than all integers of the first tensor's dtype, perhaps with its fraction
+    cut off."""
+    value, ends = value_of(program, name, known), varied.ends(getattr(tensor(program, first), "dtype", ""))
+    if not ends or isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    whole = math.trunc(value) if cut and math.isfinite(value) else value
+    return int(whole > max(ends)) - int(whole < min(ends))
 
 
 def _holds_special(program: Program, where: Callable[[Any], Any]) -> bool:

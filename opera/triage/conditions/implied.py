@@ -11,7 +11,7 @@ from functools import partial
 from opera.programs.program import Program
 from opera.triage.conditions import dtypes, elementwise, listing, peculiar, removable
 from opera.triage.conditions.lengths import OF_LENGTH_0
-from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, Feature
+from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, WHOLE, Feature
 from opera.triage.sentence import EMPTY
 
 
@@ -21,7 +21,7 @@ def given(says: str, found: str) -> bool:
     name = removable.named(says)
     several = listing.OF_SEVERAL.fullmatch(found)
     given = f" {name} names " in found or (several is not None and several[1] == name)
-    more = (f"{name}{NOT_BELOW}", f"{name}{BEYOND_DTYPE}")
+    more = (f"{name}{NOT_BELOW}", f"{name}{BEYOND_DTYPE}", f"{WHOLE}{name}{BEYOND_DTYPE}")
     return found.startswith(more) or (says.endswith(removable.IS_GIVEN) and given)
 
 
@@ -37,9 +37,10 @@ def of_one(says: str, found: Iterable[str]) -> bool:
     return says in named and (any(named[says] in x and x != says for x in found) or any(x and x in says for x in more))
 
 
-def unless_promoted(told: Sequence[Feature], besides: list[Feature], passing: Sequence[Program]) -> list[Feature]:
-    """Return what else decides without the dtypes that inputs have, where to what they are promoted tells as much."""
-    if not any(dtypes.unpromoted(x.says) != x.says for x in told):
+def unless_of_dtypes(told: Sequence[Feature], besides: list[Feature], passing: Sequence[Program]) -> list[Feature]:
+    """Return what else decides without the dtypes that inputs have, where to what they are promoted tells as much, or that a
+    number is beyond their integers."""
+    if not any(dtypes.unpromoted(x.says) != x.says or BEYOND_DTYPE in x.says for x in told):
         return besides
     left = [x for x in besides if not dtypes.members(x.says)]
     having = (sum(all(y.holds(x) for y in (*told, *of)) for x in passing) for of in (left, besides))

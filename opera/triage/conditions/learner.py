@@ -33,12 +33,12 @@ from opera.triage.conditions import (
 )
 from opera.triage.conditions.deciding import Decided
 from opera.triage.conditions.expected import BEYOND_FLOAT32, NO_ELEMENTS, OVERFLOW, of_expected, of_outputs, of_overflow
-from opera.triage.conditions.features import as_left, features
+from opera.triage.conditions.features import BESIDE_FIRST, as_left, features
 from opera.triage.conditions.forms import shaped
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.lengths import BROADCAST, OF_LENGTH_0, broadcast_shape, is_longer, named_axis, of_length_0
 from opera.triage.conditions.representable import inexact
-from opera.triage.conditions.stated import Feature
+from opera.triage.conditions.stated import BEYOND_DTYPE, WHOLE, Feature
 from opera.triage.sentence import EMPTY, is_relation
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
@@ -55,8 +55,10 @@ of which what decides is taken away."""
 AT_ENDS = {f"{says} in an input": n == 0 for n, says in enumerate(peculiar.ENDS)}
 """How it is told that numbers are the ends of their dtype, and whether it is the least."""
 
-OF_PYTHON = re.compile(r"an? (?:float|integer|number) for (\S+)")
+OF_PYTHON = re.compile(r"an? (?:float|integer|number) for (\S+)$")
 """How it is told which numbers of Python's decide, whatever their value."""
+OUT_OF = re.compile(rf"(?:{WHOLE})?(\S+){BEYOND_DTYPE}")
+"""How it is told that a number is none of a dtype."""
 OF_RANK = re.compile(r"\brank\b|\b\d-d\b")
 """How it is told how many axes there are."""
 
@@ -195,7 +197,7 @@ class Learner:
         rivals = rivals or separating.triples(candidates, having) or separating.nearly(candidates, having)
         found = self._of_axis(told, rivals[0] if rivals else [], failing, passing)
         found = [*order, *self._of_operands(found, failing)]
-        besides = implied.unless_promoted([*parameters, *found], besides, passing)
+        besides = implied.unless_of_dtypes([*parameters, *found], besides, passing)
         besides, found = implied.of_given(besides, found)
         if self.loud:  # a crash hides nowhere: what passes lacks something, though it be short
             having = whole if told or found else [x for x in passing if not self.is_empty(x)]
@@ -461,12 +463,12 @@ class Learner:
                 yield x
         yield from last
 
-    def varied(self, told: Told) -> Sequence[Program]:
+    def varied(self, told: Told, labelled: Sequence[Labelled]) -> Sequence[Program]:
         """Return the program with other values of what is told of it, each alone; of a dtype with other numbers, and of numbers
-        that are the ends of one with those of others."""
+        that are the ends of one with those of others; of outputs with each of those that labelled programs have."""
         known = self.defaults.get(self.program.operator, {})
         names = [removable.named(x.says) or removable.key(x.says).removeprefix(removable.GIVEN) for x in told.all]
-        names += [found[1] for x in told.all if (found := OF_PYTHON.fullmatch(x.says))]
+        names += [found[1] for x in told.all for of in (OF_PYTHON, OUT_OF) if (found := of.match(x.says))]
         fed = {x.name for x in self.program.inputs}
         own = {*self.program.params} if isinstance(self.program, Instance) else set[str]()
         own |= {x for x in names if smaller.default(known, x) not in (None, NO_DEFAULT)}
@@ -477,6 +479,9 @@ class Learner:
             ends = [AT_ENDS[x.says] for x in told.all if x.says in AT_ENDS]
             ends += [y for x in told.all if x.says == OVERFLOW for y in (False, True)]
             made += varied.ranks(self.program) if any(OF_RANK.search(x.says) for x in told.all) else ()
+            made += [y for x in listed for y in varied.beyond(self.program, x)]
+            asks = any(x.says == BESIDE_FIRST for x in told.all)
+            made += varied.outputs(self.program, [x.program for x in labelled]) if asks else ()
             made += varied.inexact(self.program) if any(x.says == OVERFLOW for x in told.all) else ()
             for least in ends + [True for x in told.all if x.says.startswith(equal.ONLY_LEAST)][:1]:
                 made += varied.at_end(self.program, least=least)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from opera.programs.program import Program
 from opera.triage.conditions import peculiar
 from opera.triage.conditions.stated import Feature, data, shape_of
 from opera.triage.shrink import smaller
 
+End: TypeAlias = Callable[[Program], int | None]
 ALL = ("both inputs of rank ", "all inputs of rank ")
 """How it is told that several tensors have one rank: of two, and of more."""
 
@@ -43,6 +45,34 @@ def features(program: Program, passing: Sequence[Program]) -> Iterator[Feature]:
     for name, shape in zip(names[1:], shapes[1:], strict=True):
         if shape is not None:
             yield Feature(f"{name} of rank {len(shape)}", partial(all_of_rank, names=[name], rank=len(shape)))
+    yield from _of_two(program, names[:2], passing) if len(names) > 1 else ()
+
+
+def _of_two(program: Program, names: Sequence[str], passing: Sequence[Program]) -> Iterator[Feature]:
+    """Yield of the first two tensors that one has few axes, or many, and which rank the lower or the higher one has not."""
+    one, other = names
+    for of, words, side in ((min, "lower", "less"), (max, "higher", "more")):
+        end = partial(_end, names=names, of=of)
+        own = end(program)
+        if own is None:
+            return
+
+        def beyond(x: Program, end: End = end, own: int = own, sign: int = -1 if of is min else 1) -> bool:
+            return (rank := end(x)) is not None and (rank - own) * sign >= 0
+
+        def unlike(x: Program, passes: int, end: End = end) -> bool:
+            return (rank := end(x)) is not None and rank != passes
+
+        yield Feature(f"{one} or {other} of rank {own} or {side}", beyond)
+        for passes in sorted({x for x in map(end, passing) if x is not None} - {own}):
+            says = f"the {words} rank of {one} and {other} other than {passes}"
+            yield Feature(says, partial(unlike, passes=passes))
+
+
+def _end(program: Program, names: Sequence[str], of: Callable[[Iterable[int]], int]) -> int | None:
+    """Return the lowest or the highest rank of these inputs; None where one of them is not given."""
+    shapes = [shape_of(program, x) for x in names]
+    return None if None in shapes else of(len(x) for x in shapes if x is not None)
 
 
 def all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:

@@ -15,6 +15,8 @@ NOT_BELOW = " not below "
 """How it is told that a number is another one, or more."""
 BEYOND_DTYPE = " beyond the dtype of "
 """How it is told that a number is none of another's dtype."""
+WHOLE = "an integer "
+"""How it begins that this is told of integers alone."""
 
 
 class Feature(NamedTuple):

@@ -30,6 +30,8 @@ SEPARATORS = (" ", ",", "--", "a")
 """Strings in place of one without letters and digits."""
 RANKS = (1, 2, 3, 4)
 """Ranks that two tensors are given, each with each."""
+LIMITED = ("uint8", "int8")
+"""Dtypes of integers that are passed by a number that makes nothing large."""
 MOST, LEFT, LENGTHS = 12, 16, 4
 """Other values of one thing, and programs that are given what is left out, at most; and lengths that these are given."""
 
@@ -151,6 +153,14 @@ def given(program: Instance, known: Mapping[str, Value]) -> list[Instance]:
     return list({x.id: x for x in made if x is not None}.values())[:LEFT]
 
 
+def outputs(program: Instance, known: Iterable[Program]) -> list[Instance]:
+    """Return a call that is asked for each output beside the first alone: of the outputs that most of these programs name."""
+    names = max((x.outputs for x in (program, *known)), key=lambda x: sum(map(bool, x)))
+    places = [n for n, x in enumerate(names) if n and x]
+    made = [msgspec.structs.replace(program, outputs=(*("",) * n, names[n])) for n in places]
+    return [x for x in made if x != program]
+
+
 def restated(program: Instance, shape: Callable[[Program], Sequence[int] | None]) -> Iterator[Instance]:
     """Yield a call with other inputs, and with other values of each parameter that states a length of its output, if it need
     not be given: whatever relation it has to the inputs, it has another then. `shape` returns that of the first output.
@@ -179,7 +189,9 @@ def _longer(held: Leaf | None) -> Iterator[Leaf]:
 
 def ranks(program: Instance) -> Iterator[Instance]:
     """Yield a call of which the first two tensors have each a rank of its own, leading axes of length 2 before their last one:
-    where a rank is told, it may be how the two stand to each other that decides (`inner`)."""
+    where a rank is told, it may be how the two stand to each other that decides (`inner`). A parameter that names all axes
+    names all of a tensor of any rank: it may be a result without axes that decides (`moments`)."""
+    yield from _along_all(program)
     held = {x.name: leaf for x in program.inputs if (leaf := tensor(program, x.name)) is not None}
     names = [x for n, x in enumerate(held) if not n or not smaller.states(held[x])][:2]
     for of in itertools.product(RANKS, repeat=2) if len(names) == 2 else ():
@@ -188,6 +200,18 @@ def ranks(program: Instance) -> Iterator[Instance]:
             leaf = forms.shaped(held[name], ((2,) * rank + held[name].shape[-1:])[-rank:])
             made = with_input(made, name, leaf) if made is not None else None
         yield from [made] if made is not None and made != program else []
+
+
+def _along_all(program: Instance) -> Iterator[Instance]:
+    first = next((x.name for x in program.inputs if tensor(program, x.name) is not None), "")
+    if (held := tensor(program, first)) is None or not held.shape:
+        return
+    for name in (x for x, value in program.params.items() if smaller.is_axes(x) and isinstance(value, list | tuple)):
+        axes = {x % len(held.shape) for x in smaller.integers(program.params[name])}
+        for rank in RANKS if len(axes) == len(held.shape) else ():
+            made = with_input(program, first, forms.shaped(held, ((2,) * rank + held.shape[-1:])[-rank:]))
+            put = smaller.with_param(made, name, type(program.params[name])(range(rank))) if made is not None else None
+            yield from [put] if isinstance(put, Instance) and put != program else []
 
 
 def of_dtype(program: Instance) -> Iterator[Instance]:
@@ -215,10 +239,26 @@ def at_end(program: Instance, *, least: bool) -> Iterator[Instance]:
     held = tensor(program, name)
     for dtype in dtypes.ASKED if held is not None else ():
         numbers = ends(dtype) if dtype != held.dtype else ()  # type: ignore[union-attr]
-        end = next((x for x in numbers if (x < 0) is least), 0 if least and numbers else None)
+        end = (min if least else max)(numbers, default=None)
         made = dtypes.of_other(program, held.dtype, dtype)  # type: ignore[union-attr]
         put = filled(made, name, end) if isinstance(made, Instance) and end is not None else None
         yield from [put] if put is not None else []
+
+
+def beyond(program: Instance, name: str) -> Iterator[Instance]:
+    """Yield a call of which a parameter that is a number, and says of nothing how large it is, is the least or the greatest of
+    the first input's integers, or the next one: of narrow dtypes."""
+    first = next((x.name for x in program.inputs if tensor(program, x.name) is not None), "")
+    value, own = program.params.get(name), getattr(tensor(program, first), "dtype", "")
+    sized = smaller.SIZED.search(name) or smaller.is_axes(name) or simpler.is_type(name)
+    if type(value) not in (int, float) or sized or not ends(own):
+        return
+    kind = float if isinstance(value, float) else int
+    for dtype in LIMITED:
+        made = program if dtype == own else dtypes.of_other(program, own, dtype)
+        for number in (y + z for y, z in zip(ends(dtype) * 2, (-1, 1, 0, 0), strict=True)):
+            put = smaller.with_param(made, name, kind(number)) if isinstance(made, Instance) else None
+            yield from [put] if isinstance(put, Instance) else []
 
 
 def inexact(program: Instance) -> Iterator[Instance]:
@@ -235,11 +275,11 @@ def inexact(program: Instance) -> Iterator[Instance]:
 
 
 def ends(dtype: str) -> tuple[int, ...]:
-    """Return the least number of a dtype of integers, where it has negative ones, and the greatest."""
+    """Return the least number of a dtype of integers and the greatest."""
     if not re.fullmatch(r"u?int(8|16|32|64)", dtype):
         return ()
     held = np.iinfo(dtype)
-    return (int(held.min), int(held.max)) if held.min else (int(held.max),)
+    return int(held.min), int(held.max)
 
 
 def filled(program: Instance, name: str, number: float) -> Instance | None:

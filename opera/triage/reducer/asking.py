@@ -295,6 +295,9 @@ class Asker:
             return False
         if self.gets_further(program) or (program.id in self._elsewhere and target.symptom not in FORMS):
             return True
+        odd = any(shown.details.get(x) and not target.details.get(x) for x in manner.ODD)
+        if odd and same_words(target, shown):  # none to file, but no other failure
+            return False
         return (shown.verdict, shown.stage) == (target.verdict, target.stage) and not self._like(shown)
 
     def apart(self, program: Program, of: Program) -> bool:

@@ -61,7 +61,7 @@ def test_where_nothing_with_elements_fails_an_empty_input_is_told() -> None:
 
 
 def test_two_tensors_are_given_each_rank_with_each_where_one_is_told() -> None:
-    """Keras's `inner` fails unless the smaller rank is 2: "an input of another rank than 2" is no condition."""
+    """Keras's `inner` fails unless the lower rank is 2: "an input of another rank than 2" is no condition."""
     given = tuple(Operand(x, Tensor.of(np.float32([1, 2]))) for x in ("a", "b"))
     program = Instance("onnx", "Inner", {}, given, ("y",), {"opset": {"": 22}})
     made = [[len(y.shape) for y in smaller.leaves(x)] for x in varied.ranks(program)]
@@ -72,4 +72,24 @@ def test_two_tensors_are_given_each_rank_with_each_where_one_is_told() -> None:
         return min(len(y.shape) for y in smaller.leaves(x)) != 2
 
     found = borne_out(lambda xs: [fails(x) for x in xs], program, {"Inner": {}}, Decided(), loud=True)
-    assert not found.exact or not any("rank" in x for x in found.circumstances)
+    assert found.exact and found.circumstances == ("the lower rank of a and b other than 2",)
+
+
+def test_a_rank_at_most_is_told_of_either_of_two() -> None:
+    program = listed(F32([1, 2]), F32([[2, 3]]))
+    found = borne(program, lambda x: min(len(shape(x)), len(shape(x, 1))) <= 1 if len(x.inputs) == 2 else None)
+    assert found.circumstances == ("x0 or x1 of rank 1 or less",) and found.exact
+
+
+def test_that_all_axes_are_named_is_told_of_whatever_rank() -> None:
+    """MNN's mean along all axes has no shape, not that of a vector alone."""
+    program, told = call(F32([1, 2]), axes=[0]), Decided((), ("a 1-d input",))
+
+    def fails(x: Any) -> bool | None:
+        axes = x.params.get("axes")
+        if not isinstance(axes, list) or not all(-len(shape(x)) <= y < len(shape(x)) for y in axes):
+            return None
+        return bool(shape(x)) and {y % len(shape(x)) for y in axes} == set(range(len(shape(x))))
+
+    found = borne(program, fails, told)
+    assert (found.decided.besides, found.circumstances) == ((), ("axes naming all axes",)) and found.exact
