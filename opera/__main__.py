@@ -1,7 +1,24 @@
-"""`python -m opera`: the command line, for an environment whose scripts are not on the path."""
+"""The command line. Ctrl-C is told as such from here on, while the commands are still being imported, too."""
 
 from __future__ import annotations
 
-from opera.cli import main
+import sys
 
-main()
+from opera import interrupts
+from opera.errors import INTERRUPTED
+
+
+def main() -> None:
+    """Run `opera`."""
+    interrupts.handle()
+    try:
+        from opera.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        interrupts.tell()
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

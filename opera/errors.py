@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 OK, NEW_FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -47,6 +48,17 @@ class UsageError(OperaError):
     """An argument is wrong or names something that is not there."""
 
     slug = "usage"
+
+
+def unwritable(path: object, error: OSError) -> UsageError:
+    """Return what is told where a file or folder that the user named cannot be written."""
+    fixes = {
+        errno.ENOENT: "make the folder that it is to be in, or name another",
+        errno.ENOSPC: "free some room, or choose another place",
+        errno.EDQUOT: "free some room, or choose another place",
+    }
+    fix = fixes.get(error.errno or 0, "choose a place that you may write")
+    return UsageError(f"{path} cannot be written: {error.strerror}", fix=fix)
 
 
 class NotInstalled(OperaError):

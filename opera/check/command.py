@@ -76,9 +76,16 @@ class Check(msgspec.Struct, frozen=True):
     stopped: str = ""
 
     @property
+    def ended(self) -> bool:
+        """Whether the program came to its end: one that failed would have called more."""
+        return self.ending.endswith("exit code 0")
+
+    @property
     def fails(self) -> bool:
-        """Whether some call fails, or was not run."""
-        return any(line.bad or any(call.verdict == NOT_RUN for call in line.calls) for line in self.lines)
+        """Whether some call fails, or was not run; or the program failed."""
+        return not self.ended or any(
+            line.bad or any(call.verdict == NOT_RUN for call in line.calls) for line in self.lines
+        )
 
 
 def check(wanted: Wanted) -> bool:
@@ -172,9 +179,10 @@ def show(found: Check) -> None:
         console.print(escape(_summary(found, name, version)), soft_wrap=True)
     if found.stopped:
         console.print(f"stopped: {escape(found.stopped)}; the same command goes on from there", soft_wrap=True)
-    if not found.ending.endswith("exit code 0"):
+    if not found.ended:
         console.print(
-            f"note: the program ended with {escape(found.ending)}: what it would have called then is not known"
+            f"the program itself failed ({escape(found.ending)}): what it would have called then is not known",
+            soft_wrap=True,
         )
     findings = dict.fromkeys(call.finding for line in bad for call in line.calls if call.finding)
     if not found.workspace:
@@ -219,7 +227,11 @@ def _summary(found: Check, name: str, version: str) -> str:
     shown = {name: call.verdict for line in calls for call in line for name in call.instances}
     counts = Counter(shown.values())
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    lines = f"{fail} of {len(calls)} lines fail{'s' * (fail == 1)}" if fail else f"all {len(calls)} lines pass"
+    many = len(calls) != 1
+    passing = (f"all {len(calls)} lines pass" if many else "its line passes") + (
+        "" if found.ended else ", of those that the program came to"
+    )
+    lines = f"{fail} of {len(calls)} line{'s' * many} fail{'s' * (fail == 1)}" if fail else passing
     if not fail and counts.get(NOT_RUN):
         lines = f"no line fails of those that were run, of {len(calls)}"
     return f"{name} {version}: {lines} ({len(shown)} different calls: {told})"

@@ -67,6 +67,8 @@ def guess(script: Path) -> str:
     found = {name for name in known | (packages & registered.keys()) if name in registered}
     if len(found) > 1:
         found -= {"onnx"}  # what models are exported to
+    if not found and (wrong := _syntax_error(script)):
+        raise UsageError(f"{script} is no Python that this version reads: {wrong}", fix="mend it, and check it again")
     if len(found) != 1:
         what = f"imports {' and '.join(sorted(found))}" if found else f"imports none of {', '.join(registered)}"
         raise UsageError(
@@ -91,6 +93,17 @@ def _imported(path: Path) -> set[str]:
             prefix = node.module or ""
             names |= {prefix} if prefix else {alias.name for alias in node.names}
     return names
+
+
+def _syntax_error(path: Path) -> str:
+    """Return what is wrong with a file of Python, and in which line; empty where nothing is."""
+    try:
+        ast.parse(path.read_bytes())
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _beside(folder: Path, name: str) -> list[Path]:

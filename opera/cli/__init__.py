@@ -6,7 +6,9 @@ import errno
 import os
 import sys
 
-from opera.cli import interrupts, prepare, execute, env, results, known, drafts  # isort: skip
+from opera import interrupts
+
+from opera.cli import prepare, execute, env, results, known, drafts  # isort: skip
 from opera.cli.app import app
 from opera.errors import INTERRUPTED, USAGE, OperaError, UsageError
 
@@ -56,6 +58,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in MACHINES:
             raise
-        print(f"opera: {error}\n  likely cause: {MACHINES[error.errno]}", file=sys.stderr)
+        what = f"{error.filename}: {error.strerror}" if error.filename else error
+        print(f"opera: {what}\n  likely cause: {MACHINES[error.errno]}", file=sys.stderr)
         print("  what to do:   mend that, and run the same command again: what was stored is whole", file=sys.stderr)
         sys.exit(USAGE)

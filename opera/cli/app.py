@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from opera import __version__
-from opera.cli import interrupts
+from opera import __version__, interrupts
 from opera.errors import INTERRUPTED, OK
 
 

@@ -121,7 +121,7 @@ def run(
     )
     show.check(options)
     given = reduction.Given(reduce, reduce_seconds, options.time_budget, workers or CORES)
-    with Workspace.open(workspace, write=True) as opened:
+    with Workspace.open(workspace, write=True, make=False) as opened:
         new = show.run(opened, options, reduction.Afterwards(given), lambda of, names: after_run(of, issues, names))
     raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)
 
@@ -220,7 +220,7 @@ def coverage(
     from opera.run import collect
 
     collect.traceable(frontend)
-    with Workspace.open(workspace, write=True) as opened:
+    with Workspace.open(workspace, write=True, make=False) as opened:
         limits = records.Limits(timeout)
         collect.show(opened, frontend, workers=workers, limits=limits, rerun=rerun, only_run=only_run)
 

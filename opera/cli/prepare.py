@@ -260,7 +260,7 @@ def prioritize(
     strategies.get(strategy)
     for name in compiler or ():
         compilers.get(name)
-    with Workspace.open(workspace, write=True) as opened:
+    with Workspace.open(workspace, write=True, make=False) as opened:
         order.show(
             opened, strategy, chosen=library or [], compilers=compiler or list(compilers.registered()), seed=seed
         )

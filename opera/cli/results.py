@@ -171,7 +171,7 @@ def reduce(
     from opera.store.workspace import Workspace
     from opera.triage.reducer import reducing as stage
 
-    with Workspace.open(workspace, write=True) as opened:
+    with Workspace.open(workspace, write=True, make=False) as opened:
         stage.show(opened, names, seconds, parsed(total), workers, again=again)
 
 
@@ -196,7 +196,7 @@ def blame(
     from opera.triage import blame as stage
 
     budget = seconds(time_budget) if time_budget else None
-    with Workspace.open(workspace, write=True) as opened:
+    with Workspace.open(workspace, write=True, make=False) as opened:
         stage.show(opened, name, budget=budget, again=again, workers=workers)
 
 
@@ -218,7 +218,7 @@ def bisect(
     from opera.triage.versions import bisect as stage
 
     names = [x.strip() for x in versions.split(",") if x.strip()]
-    with Workspace.open(workspace, write=True) as opened:
+    with Workspace.open(workspace, write=True, make=False) as opened:
         told = stage.show(opened, name, names)
     raise typer.Exit(OK if told else USAGE)
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
-from opera import temporary
+from opera import errors, temporary
 from opera.data.query import Query
 from opera.data.tables import (
     BYTES,
@@ -76,9 +76,7 @@ def write(workspace: Workspace, table: str, query: Query, format: str, output: P
                 with part.open("w", encoding="utf-8", newline="") as stream:
                     return _csv(stream, wanted, rows)
         except OSError as error:
-            raise UsageError(
-                f"{output} cannot be written: {error.strerror}", fix="free some room, or choose another file"
-            ) from None
+            raise errors.unwritable(output, error) from None
 
 
 def _csv(stream: TextIO, columns: Sequence[Column], rows: Iterable[Values]) -> int:

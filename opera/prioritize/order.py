@@ -78,9 +78,11 @@ def show(workspace: Workspace, strategy: str, *, chosen: list[str], compilers: l
     """Rank, and print a line for each library and compiler. Raises UsageError where there is nothing to rank."""
     held = workspace.libraries()
     unknown = [name for name in chosen if name not in held]
-    if unknown or not held:
+    if unknown and held:
+        raise UsageError(f"the workspace holds no instances of {unknown[0]}", fix=f"choose from {', '.join(held)}")
+    if not held:
         raise UsageError(
-            f"the workspace holds no instances of {unknown[0]}" if unknown else "the workspace holds no instances",
+            "the workspace holds no instances",
             cause="nothing was extracted yet, or another --workspace",
             fix="run `opera extract onnx` first",
         )

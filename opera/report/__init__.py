@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from opera import temporary
+from opera import errors, temporary
 from opera.errors import UsageError, near
 
 if TYPE_CHECKING:
@@ -79,7 +79,5 @@ def put(chunks: Iterable[str], output: Path | None, what: str = "report") -> Non
         with temporary.beside(output) as part, part.open("w", encoding="utf-8") as file:
             file.writelines(chunks)
     except OSError as error:
-        raise UsageError(
-            f"{output} cannot be written: {error.strerror}", fix="free some room, or choose another file"
-        ) from None
+        raise errors.unwritable(output, error) from None
     print(f"{what} written to {output}")

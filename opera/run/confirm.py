@@ -40,10 +40,11 @@ MORE_TIME, MORE_MEMORY = 3, 2
 
 
 class Members:
-    """Decides which failing verdicts are confirmed: every death, and the first members of each finding."""
+    """Decides which failing verdicts are confirmed: every death, and the first members of each finding; of tests that are run
+    again the first of those that are, for members that are stored are theirs."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._members = Counter(verdicts.members(workspace))
+    def __init__(self, workspace: Workspace, *, rerun: bool = False) -> None:
+        self._members = Counter({} if rerun else verdicts.members(workspace))
 
     def wanted(self, verdict: Verdict) -> str:
         """Return `pending` where the failing verdict is to be confirmed, else `unconfirmed`; counts it as a member."""

@@ -196,7 +196,7 @@ class _Run:
             others=self._handle,
         )
         self.aftermath = Aftermath(pool, self.probe)
-        self.members = Members(workspace)
+        self.members = Members(workspace, rerun=options.selection.rerun)
         self.active = 0  # items between being taken up and their last verdict
         self.done = 0
         self.lost: dict[str, str] = {}

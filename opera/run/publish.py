@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from opera import libraries, temporary
+from opera import errors, libraries, temporary
 from opera.errors import UsageError, near
 from opera.pool.pool import Pool
 from opera.pool.workers import DONE, Result
@@ -236,9 +236,7 @@ def _move(made: Path, out: Path) -> None:
         part.rename(out)
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
-        raise UsageError(
-            f"{out} cannot be written: {error.strerror}", fix="free some room, or choose another folder"
-        ) from None
+        raise errors.unwritable(out, error) from None
 
 
 def show(found: Published, out: Path) -> None:

@@ -18,14 +18,14 @@ from typing import IO, Any, TypeAlias, cast
 
 import msgspec
 
-from opera import __version__, temporary
-from opera.errors import CorpusError, UsageError
+from opera import __version__, errors, temporary
+from opera.errors import CorpusError
 from opera.programs import values
 from opera.programs.program import Captured, Program, Provenance, parse
 from opera.programs.values import Value
 from opera.store import relations
 from opera.store.rows import unpack
-from opera.store.workspace import Workspace
+from opera.store.workspace import EQUIPPED, IN_CORPUS, Workspace
 
 FORMAT, VERSION = "opera-corpus", 1
 MAX_LINE = 64 << 20
@@ -44,8 +44,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def write(workspace: Workspace, path: Path, library: str = "") -> int:
-    """Export the instances of a workspace; return how many."""
-    where, parameters = ("WHERE library = ?", (library,)) if library else ("", ())
+    """Export the corpus of a workspace, and what a compiler's own suite covers; return how many instances."""
     seen: dict[str, list[Provenance]] = {}
     for name, *at in workspace.stream("SELECT instance, source, file, test FROM provenances ORDER BY rowid"):
         seen.setdefault(name, []).append(Provenance(*at))
@@ -53,7 +52,11 @@ def write(workspace: Workspace, path: Path, library: str = "") -> int:
     for compiler, name, *at in workspace.stream("SELECT * FROM equipped ORDER BY rowid"):
         covered.setdefault(name, {}).setdefault(compiler, []).append(Provenance(*at))
     rows = cast(
-        Generator[Any], workspace.stream(f"SELECT id, document FROM instances {where} ORDER BY seq", parameters)
+        Generator[Any],
+        workspace.stream(
+            f"SELECT id, document FROM instances i WHERE ? IN ('', library) AND ({IN_CORPUS} OR {EQUIPPED}) ORDER BY seq",
+            (library,),
+        ),
     )
     # What cannot be written is not read to its end, and the database is closed before it is collected.
     with closing(rows):
@@ -95,9 +98,7 @@ def _write(path: Path, lines: Iterator[Line]) -> int:
                 file.write(msgspec.json.encode(line, order="sorted") + b"\n")
                 count += 1
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be written: {error.strerror}", fix="free some room, or choose another file"
-        ) from None
+        raise errors.unwritable(path, error) from None
     return count
 
 

@@ -1,6 +1,6 @@
 """The schema of the workspace's SQLite file, numbered; docs/workspace.md shows the same text."""
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 # 1: the first.
 # 2: coverage.
 # 3: what verdicts saw and the rules that concluded them, interpreters; relations, candidates and crashes as rows, not as
@@ -325,8 +325,10 @@ CREATE TABLE defaults (
     PRIMARY KEY (library, exporter, operator)
 ) WITHOUT ROWID;
 """,
+    6: "DELETE FROM verdicts WHERE environment = '';",
 }
-"""Version → what makes a workspace of it one of the next version."""
+"""Version → what makes a workspace of it one of the next version. Of a sixth one: `opera reduce` stored what a compiler showed
+that the workspace had not run, and so of no environment."""
 
 VIEWS = {
     1: """
@@ -351,5 +353,6 @@ CREATE TEMP VIEW sites AS
 SELECT '' AS instance, '' AS extraction, '' AS file, 0 AS line, '' AS module, '' AS text WHERE 0;
 CREATE TEMP VIEW defaults AS SELECT '' AS library, '' AS exporter, '' AS operator, x'' AS document WHERE 0;
 """,
+    6: "CREATE TEMP VIEW IF NOT EXISTS verdicts AS SELECT rowid, * FROM main.verdicts WHERE environment != '';",
 }
 """Version → views, of one connection, in which it looks like the next version: for who only reads, and may not migrate."""

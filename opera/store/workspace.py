@@ -40,7 +40,9 @@ COUNTED = "finding != '' AND (verdict != 'timeout' OR confirmation = 'confirmed'
 
 
 IN_CORPUS = "EXISTS (SELECT 1 FROM provenances p WHERE p.instance = i.id)"
-"""SQL that is true of the instances i that are in the corpus: others only a compiler's own suite covers."""
+"""SQL that is true of the instances i that are in the corpus: others a compiler's own suite covers, or `opera reduce` made."""
+EQUIPPED = "EXISTS (SELECT 1 FROM equipped e WHERE e.instance = i.id)"
+"""SQL that is true of those that a compiler's own suite covers."""
 
 
 class Workspace:
@@ -57,12 +59,14 @@ class Workspace:
     # ------------------------------------------------------------------ opening
 
     @classmethod
-    def open(cls, root: Path, *, write: bool) -> Workspace:
-        """Open the workspace in `root`; for writing it is made where it is not there, and locked."""
+    def open(cls, root: Path, *, write: bool, make: bool = True) -> Workspace:
+        """Open the workspace in `root`; for writing it is locked, and made where it is not there, unless `make` is false."""
         root = Path(root)
         lock = None
         try:
-            if write:
+            if root.is_file():
+                raise WorkspaceError(f"the workspace {root} is a file", fix="give --workspace a folder")
+            if write and (make or (root / DATABASE).is_file()):
                 root.mkdir(parents=True, exist_ok=True)
                 lock = database.lock(root)
             elif not (root / DATABASE).is_file():

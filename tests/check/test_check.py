@@ -59,8 +59,8 @@ def test_what_fails_is_told_by_the_line_that_calls_it(place: Path, capsys: pytes
     assert "inconsistent  LeakyRelu on faults.onnx_faults:wrong_value-onnx  F" in shown[2]
     assert "in only" in shown[4] and "Relu" in shown[3]
     assert not any("  Relu on" in line for line in shown), "what passes is counted alone"
-    assert "1 of 1 lines fails (2 different calls: 1 inconsistent, 1 pass)" in text
-    assert "onnxruntime-onnx" in text and "all 1 lines pass (2 different calls: 2 pass)" in text
+    assert "1 of 1 line fails (2 different calls: 1 inconsistent, 1 pass)" in text
+    assert "onnxruntime-onnx" in text and "its line passes (2 different calls: 2 pass)" in text
     assert "kept in results/check/s" in text
     finding = next(word for word in shown[2].split() if word.startswith("F") and len(word) == 9)
     assert f"next: opera show {finding} --workspace results/check/s" in text
@@ -73,6 +73,13 @@ def test_what_fails_is_told_by_the_line_that_calls_it(place: Path, capsys: pytes
     assert not fails and "LeakyRelu" not in text and "(1 different calls: 1 pass)" in text
     with Workspace.open(place / "results/check/s", write=False) as workspace:
         assert workspace.query("SELECT COUNT(*) FROM verdicts") == before
+
+
+def test_a_program_that_fails_is_no_check_that_passes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "s.py").write_text(SCRIPT + "\nsys.exit(3)")
+    fails, text = checked(capsys, compilers=("onnxruntime",))
+    assert fails and "its line passes, of those that the program came to" in text
+    assert "the program itself failed (exit code 3)" in text
 
 
 def test_what_cannot_be_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,6 @@ def test_the_library_is_the_one_that_is_imported(place: Path, text: str) -> None
     [
         ("import torch, keras", "it imports keras and torch"),
         ("print(1)", "it imports none of keras, onnx, torch"),
-        ("this is no Python", "it imports none"),
     ],
 )
 def test_where_the_imports_do_not_tell_it_must_be_named(place: Path, text: str, told: str) -> None:
@@ -52,6 +51,13 @@ def test_where_the_imports_do_not_tell_it_must_be_named(place: Path, text: str, 
     assert told in str(error.value)
     command = program.parse("torch", ["s.py", "-x"])
     assert (command.kind, command.file, command.arguments) == ("script", "s.py", ("-x",))
+
+
+def test_a_file_that_is_no_python_is_told_with_its_line(place: Path) -> None:
+    (place / "s.py").write_text("import torch\nprint((1)")
+    with pytest.raises(UsageError, match=r"s.py is no Python that this version reads: line 2: '\(' was never closed"):
+        program.parse("", ["s.py"])
+    assert program.parse("torch", ["s.py"]).file == "s.py", "another interpreter may read it"
 
 
 def test_commands_are_those_of_record(place: Path) -> None:

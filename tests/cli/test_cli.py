@@ -102,8 +102,8 @@ MISTAKES = [
     (["run", "--library", "caffe"], "there is no library called 'caffe'"),
     (["run", "--python", "./no-python"], "there is no interpreter"),
     (["run", "--time-budget", "soon"], "is no time"),
-    (["run", "--compiler", "onnxruntime"], "holds no instances"),
-    (["prioritize"], "holds no instances"),
+    (["run", "--compiler", "onnxruntime"], "there is no workspace"),
+    (["prioritize"], "there is no workspace"),
     (["prioritize", "--strategy", "best"], "no strategy called 'best'"),
     (["report"], "there is no workspace"),
     (["report", "--format", "docx"], "docx"),
@@ -116,6 +116,9 @@ MISTAKES = [
     (["extract", "onnx", "--wokers", "3"], "did you mean --workers"),
     (["run", "--compiler", "opnvino"], "did you mean openvino"),
     (["operators"], "there is no workspace"),
+    (["reduce", "all"], "there is no workspace"),
+    (["blame", "all"], "there is no workspace"),
+    (["bisect", "F1", "--versions", "1"], "there is no workspace"),
     (["findings", "--json", "--disputed"], "--disputed goes with --frontend alone"),
     (["check", "none.py"], "there is no file none.py"),
     (["check", "none.py", "--temporary", "--workspace", "x"], "--temporary keeps nothing"),
@@ -135,4 +138,4 @@ def test_a_folder_that_cannot_be_a_workspace_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     done = opera("prioritize", "--workspace", tmp_path / "file", cwd=tmp_path)
     assert done.returncode == 2
-    assert "cannot be written" in done.stderr
+    assert "is a file" in done.stderr

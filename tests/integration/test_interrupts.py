@@ -117,7 +117,7 @@ def test_import_stores_nothing(watched: Watched, tmp_path: Path) -> None:
 
 def test_the_third_time_it_leaves_what_cleans_up(tmp_path: Path) -> None:
     code = (
-        "import time\nfrom opera.cli import interrupts\ninterrupts.handle()\n"
+        "import time\nfrom opera import interrupts\ninterrupts.handle()\n"
         "try:\n    print('ready', flush=True)\n    time.sleep(6000)\nfinally:\n    time.sleep(6000)\n"
     )
     process = subprocess.Popen(
@@ -126,6 +126,21 @@ def test_the_third_time_it_leaves_what_cleans_up(tmp_path: Path) -> None:
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     _, err = interrupt(process, lambda: True, 3)
     assert "once more Ctrl-C leaves without that" in err
+
+
+def test_while_the_commands_are_imported(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "class Presses:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'opera.cli':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "from opera.__main__ import main\n"
+        "sys.meta_path.insert(0, Presses())\n"
+        "main()\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert told.returncode == 130 and told.stderr.startswith("opera: interrupted") and "Traceback" not in told.stderr
 
 
 @pytest.mark.full

@@ -14,6 +14,7 @@ from opera.pool import pool
 from opera.programs.verdicts import Limits
 from opera.run import driver as stage
 from opera.run import show
+from opera.run.confirm import MEMBERS
 from opera.run.plan import Selection
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -60,6 +61,15 @@ def test_a_finding_without_members_is_none(filled):
     (filled.root.parent / "always").touch()
     summary, _ = run(filled, "fails_once", selection=Selection(rerun=True))
     assert len(summary.new_findings) == 1, "it was never known"
+
+
+def test_what_is_run_again_is_confirmed_again(filled: Workspace) -> None:
+    """Stored members counted beside themselves: none of a finding of three or more was confirmed any more."""
+    filled.add_captured([relu(n, "LeakyRelu") for n in range(2, 6)])
+    for rerun in (False, True, True):
+        run(filled, "crash", selection=Selection(rerun=rerun))
+        [finding] = findings(filled)
+        assert (len(finding.members), finding.confirmed) == (6, MEMBERS)
 
 
 def test_a_failure_that_a_fresh_process_shows_otherwise_is_that_other_one(filled):

@@ -10,7 +10,7 @@ from one_instance import captured
 from opera import libraries
 from opera.errors import CorpusError, UsageError
 from opera.programs.program import Captured, Provenance
-from opera.store import corpus, relations
+from opera.store import corpus, examined, relations
 from opera.store.workspace import Workspace
 
 pytest.importorskip("onnx")
@@ -33,6 +33,14 @@ def test_import_is_the_inverse_of_export(filled, tmp_path, name):
             assert other.query(f"SELECT * FROM {table}") == filled.query(f"SELECT * FROM {table}")
         assert [x[1:3] for x in other.documents("onnx")] == [x[1:3] for x in filled.documents("onnx")]
         assert not other.query("SELECT * FROM expectations"), "a corpus carries instances alone"
+
+
+def test_what_reduce_made_is_no_part_of_what_is_exported(filled: Workspace, tmp_path: Path) -> None:
+    """An instance without provenances was written, and the file refused by import and merge."""
+    made = captured(7, operator="Abs").program
+    examined.save_made(filled, examined.Examined("F1", "e", "t", b"a varied"), made)
+    assert corpus.write(filled, tmp_path / "c.jsonl") == 3 == corpus.write(filled, tmp_path / "d.jsonl", "onnx")
+    assert corpus.merge(tmp_path / "both.jsonl", [tmp_path / "c.jsonl", tmp_path / "d.jsonl"], libraries.declares) == 3
 
 
 def test_relations_come_with_the_instances_that_they_made(workspace: Workspace, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import opera
 from opera.errors import WorkspaceError
 from opera.report.summary import summarise
 from opera.sources.deeprel import relations
-from opera.store import defaults, examined, sites
+from opera.store import defaults, examined, sites, verdicts
 from opera.store.rows import Covered, Crash
 from opera.store.schema import APPLICATION_ID, SCHEMA_VERSION
 from opera.store.workspace import Workspace
@@ -324,6 +324,23 @@ def test_documents_of_schema_3_which_hold_a_whole_verdict_are_read(workspace: Wo
         assert sites.of_instances(found, ["i1"]) == []
         assert defaults.known(found, "torch", "x") == {}
         assert found.query("PRAGMA user_version") == [(SCHEMA_VERSION if write else 3,)]
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_verdicts_of_no_environment_in_a_workspace_of_schema_6_are_gone(workspace: Workspace, write: bool) -> None:
+    """`opera reduce` stored what a witness showed that no run had used; `opera operators` ended in an error then."""
+    fill(workspace)
+    told = list(workspace.verdicts())
+    workspace.close()
+    with closing(sqlite3.connect(workspace.root / "opera.sqlite")) as database:
+        columns = [x[1] for x in database.execute("PRAGMA table_info(verdicts)")]
+        copied = ", ".join("''" if x == "environment" else x for x in columns)
+        database.execute(f"INSERT INTO verdicts SELECT {copied} FROM verdicts LIMIT 1")
+        database.execute("PRAGMA user_version = 6")
+        database.commit()
+    with Workspace.open(workspace.root, write=write) as found:
+        assert list(found.verdicts()) == told and told
+        assert "" not in {x for _, x in verdicts.frontends(found)}
 
 
 def test_a_step_that_fails_changes_nothing(earlier: Path, tmp_path: Path) -> None:

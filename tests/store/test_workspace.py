@@ -72,6 +72,13 @@ def test_a_failed_batch_leaves_nothing_behind(workspace):
 
 def test_no_workspace_is_told(tmp_path):
     with pytest.raises(WorkspaceError, match="there is no workspace"):
+        Workspace.open(tmp_path / "none", write=True, make=False)
+    assert not (tmp_path / "none").exists()
+    (tmp_path / "file").touch()
+    for write in (True, False):
+        with pytest.raises(WorkspaceError, match="file is a file"):
+            Workspace.open(tmp_path / "file", write=write)
+    with pytest.raises(WorkspaceError, match="there is no workspace"):
         Workspace.open(tmp_path, write=False)
 
 

@@ -258,7 +258,8 @@ def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, 
     found = Verdict(
         test, verdict.frontend, verdict.variant, verdict.environment, outcome, signature.id, "confirmed", verdict.rules
     )
-    others = [x for question in ask.beside if (x := _beside(ask, question, program, test)) is not None]
+    beside = [x for x in ask.beside if x.environment in workspace.environments()]
+    others = [x for question in beside if (x := _beside(ask, question, program, test)) is not None]
     origin = tests.origin(workspace, verdict.test)
     told = f"{(origin and origin.test) or verdict.test} {how}"
     examined.save_made(workspace, examined.Examined(verdict.finding, verdict.environment, test, told.encode()), program)

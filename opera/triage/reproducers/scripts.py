@@ -254,9 +254,9 @@ def _shown(
     if path is None:
         print(
             f"{finding}: no script: it is state-dependent and does not fail again after the tests that `opera show`"
-            " lists, or its tests were deleted (`opera run` makes them again)"
+            " lists, or its tests were deleted (`opera run --rerun` makes them again)"
         )
-        return True
+        return not check
     if not check:
         print(path)
         return True

@@ -272,3 +272,22 @@ def test_of_a_compiler_that_the_workspace_has_not_run_nothing_is_stored(workspac
     witness = Verdict("t", "onnxruntime-onnx", "inputs", "", SHAPE)
     ask: Any = SimpleNamespace(probe=lambda _: pytest.fail("nothing is asked"))
     assert hidden.store(workspace, ask, witness, program, "varied") is None
+
+
+def test_what_a_witness_shows_that_no_run_has_used_is_not_stored(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was, as a verdict of no environment: `opera operators`, JUnit and CSV reports ended in an error."""
+    program = reduced("sum", SHAPE).program().program
+    monkeypatch.setattr(workspace, "environments", lambda: {"e": {}})
+    own = Question(frontend="onnxruntime-onnx", variant="inputs", environment="e")
+    beside = [
+        Question(frontend=x, variant="inputs", environment=y) for x, y in (("tvm-onnx", ""), ("openvino-onnx", "e"))
+    ]
+    ask: Any = SimpleNamespace(
+        question=own, beside=beside, captured=lambda x: Captured(x, Provenance("made", "", "")),
+        probe=lambda x: SHAPE if x.frontend == own.frontend else Outcome(PASS),
+    )  # fmt: skip
+    assert hidden.store(workspace, ask, Verdict("t", own.frontend, "inputs", "e", SHAPE), program, "varied") is not None
+    stored = workspace.query("SELECT frontend, environment FROM verdicts ORDER BY 1")
+    assert stored == [("onnxruntime-onnx", "e"), ("openvino-onnx", "e")]
