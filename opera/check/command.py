@@ -127,10 +127,12 @@ def _check(workspace: Workspace, wanted: Wanted, command: Command) -> Check:
     _, ending = record.recorded(workspace, command, timeout=None)
     instances = frozenset(x.instance for x in sites.of_extraction(workspace, record.key_of(command)))
     if not instances:
+        call = "run it without opera; call the model once with example inputs, as `model(torch.randn(1, 3, 224, 224))`"
+        model = command.kind == "module" and any(x.endswith(tuple(program.MODELS)) for x in command.arguments)
         raise UsageError(
             f"the program ({ending}) called no operator of {library} that can be recorded",
             cause="it failed before its model ran, it uses another library, or it computes in another process",
-            fix="run it without opera; call the model once with example inputs, as `model(torch.randn(1, 3, 224, 224))`",
+            fix="see above why the model does not run, and mend it" if model else call,
         )
     for _ in order.prioritize(
         workspace, "opera-wide", chosen=[library], compilers=_compilers(wanted, library), seed=None
@@ -142,7 +144,7 @@ def _check(workspace: Workspace, wanted: Wanted, command: Command) -> Check:
         chosen=wanted.chosen,
     )  # fmt: skip
     with reporter() as progress:
-        progress.say(f"{ending}; {len(instances)} different calls to be run")
+        progress.say(f"{ending}; {len(instances)} different call{'s' * (len(instances) != 1)} to be run")
         summary = driver.run(workspace, options, progress)
     scripts.write_all(workspace)
     environments = runs.environments(workspace, summary.run)
@@ -234,4 +236,4 @@ def _summary(found: Check, name: str, version: str) -> str:
     lines = f"{fail} of {len(calls)} line{'s' * many} fail{'s' * (fail == 1)}" if fail else passing
     if not fail and counts.get(NOT_RUN):
         lines = f"no line fails of those that were run, of {len(calls)}"
-    return f"{name} {version}: {lines} ({len(shown)} different calls: {told})"
+    return f"{name} {version}: {lines} ({len(shown)} different call{'s' * (len(shown) != 1)}: {told})"

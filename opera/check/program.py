@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,10 +33,16 @@ def parse(library: str, words: Sequence[str]) -> Command:
         if library not in ("", known):
             raise UsageError(f"{first} is a model of {known}, not of {library}", fix="leave out --library")
         _check_there(first)
-        return record.parse(known, ["python", "-m", module, str(Path(first).resolve()), *rest])
+        return record.parse(known, [sys.executable, "-m", module, str(Path(first).resolve()), *rest])
     if suffix == ".py":
         _check_there(first)
-        return record.parse(library or guess(Path(first)), ["python", first, *rest])
+        return record.parse(library or guess(Path(first)), [sys.executable, first, *rest])
+    if not record.is_program(first):
+        raise UsageError(
+            f"{first} is nothing that can be checked",
+            cause="it is no script (.py), no model (.onnx), and neither python nor pytest",
+            fix=EXAMPLE,
+        )
     script = next((Path(word) for word in rest if word.endswith(".py") and Path(word).is_file()), None)
     if not library and script is None:
         raise UsageError(

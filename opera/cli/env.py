@@ -50,7 +50,10 @@ def show(workspace: Root = RESULTS) -> None:
     from opera.run import environments, releases
 
     used = {path: name for name, path in environments.remembered(workspace).items()}
-    for x in releases.kept():
+    kept = releases.kept()
+    if not kept and not used:
+        typer.echo("there are none; `opera env create COMPILER --version VERSION` makes one")
+    for x in kept:
         by = used.pop(str(x.python), "")
         typer.echo(f"{x.name:<40} {x.version:<12} {x.size / 1e6:6.0f} MB  {f'runs {by}' if by else ''}".rstrip())
     for path, name in used.items():

@@ -155,7 +155,10 @@ def repro(
 @app.command()
 def reduce(
     names: Annotated[list[str], typer.Argument(metavar="ID...", help="Findings (or how their ids begin), or `all`.")],
-    seconds: Annotated[float, typer.Option(min=1, help="What one finding may take; the best so far is kept.")] = 60.0,
+    seconds: Annotated[
+        float,
+        typer.Option(min=1, help="What the search for one may take; trying what decides, and blame, come on top."),
+    ] = 60.0,
     total: Annotated[str, typer.Option(help="What all may take together: seconds, or 30m, 2h.")] = "24h",
     again: Annotated[bool, typer.Option("--again", help="Forget all reductions first.")] = False,
     workers: Workers = CORES,

@@ -206,7 +206,8 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     _section(console, "It says", (told.says,) if told.says else ())
     _section(console, "Who agrees with whom", told.agreement)
     console.print()
-    _pairs(console, *((f"by variant {name}", verdict) for name, verdict in told.variants.items()))
+    whole = ", not reduced" if told.reduced else ""
+    _pairs(console, *((f"by variant {name}{whole}", verdict) for name, verdict in told.variants.items()))
     _pairs(console, *((f"on {name}", verdict) for name, verdict in told.elsewhere.items()))
     if told.blame is not None:
         console.print(f"\n[bold]Blame: {escape(told.blame.verdict)}[/bold]: {escape(clean(told.blame.because))}")

@@ -248,9 +248,10 @@ def _runs(
 
 
 def _curve(places: list[int], tests: int) -> list[tuple[int, int]]:
-    """Return [tests run, findings found]: a point before and at each finding, thinned, and the end."""
+    """Return [tests run, findings found]: a point before and at each finding, thinned, and the end, where those are that a
+    reduction made a test of."""
     steps = [(0, 0)]
-    for number, place in enumerate(places, 1):
+    for number, place in enumerate((min(x, tests) for x in places), 1):
         steps += [(max(place - 1, steps[-1][0]), number - 1), (place, number)]
     stride = max(1, len(steps) // CURVE_POINTS)
     return [*steps[::stride], (tests, len(places))]

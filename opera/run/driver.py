@@ -57,7 +57,7 @@ from opera.run.tasks import (
     route,
 )
 from opera.store import verdicts
-from opera.store.folders import drawn
+from opera.store.folders import drawn, keep_outputs
 from opera.store.rows import Test
 from opera.store.workspace import Workspace
 
@@ -482,11 +482,7 @@ class _Run:
         """Keep the outputs of an inconsistent test, so that they can be compared and screened again by other rules."""
         files, name = self.workspace.files, rejudge.kept_outputs(item.test, item.frontend, route(item).name)
         for saved, kept in ((self._outputs(item), name), (drawn(self._outputs(item)), drawn(name))):
-            here, there = files.file(saved), files.file(kept)
-            there.unlink(missing_ok=True)  # an earlier run's, should these be too large
-            if here.is_file() and here.stat().st_size <= rejudge.KEPT:
-                there.parent.mkdir(parents=True, exist_ok=True)
-                here.replace(there)
+            keep_outputs(files.file(saved), files.file(kept))
 
     def _answered(self, answer: Answer, result: Result) -> list[Step]:
         """Go on with what a fresh fork showed of a failure."""

@@ -47,7 +47,7 @@ from opera.run.outcomes import outcome_of, reached
 from opera.run.prepare import VALID, Preparation
 from opera.run.transitions import unexported, with_screens
 from opera.store import runs
-from opera.store.folders import TESTS, Folders, drawn
+from opera.store.folders import TESTS, Folders, drawn, keep_outputs, kept_outputs
 from opera.store.rows import Test
 from opera.store.workspace import Workspace
 
@@ -75,7 +75,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         way: Name of a way of the frontend's to run it otherwise than users do (opera.compilers.Way).
         limits: Of this question, where they are not the probe's.
         screened: Whether inconsistent outputs of a program are screened, as a run does it.
-        keep: Folder of tests that the test made of a program is copied to; None where it goes once it is answered.
+        keep: Folder of tests that the test made of a program is copied to, and beside which the outputs are kept where they are
+            not the expected ones; None where it goes once it is answered.
     """
 
     frontend: str
@@ -386,7 +387,7 @@ class Probe:
             return
         limits = question.limits or self.limits
         job = self._job(question.frontend, asked.test, question.variant, question.way)
-        save = self._outputs(asked) if question.screened else ""
+        save = self._outputs(asked) if question.screened or question.keep is not None else ""
         repeat = job.repeat or question.screened  # what is drawn is judged by several runs
         job = msgspec.structs.replace(job, insist=question.insist, repeat=repeat, save_outputs=save)
         before = [self._job(question.frontend, *name.partition("/")[::2]) for name in question.after]
@@ -439,11 +440,11 @@ class Probe:
         """Return an answer; what was made for the question goes, unless others ask about it too."""
         if asked.question.program is not None:
             made = migrated.folder(self._scratch / TESTS, asked.test)
-            if asked.question.screened:
-                for name in (self._outputs(asked), drawn(self._outputs(asked))):
-                    Path(self._scratch, name).unlink(missing_ok=True)
             if asked.question.keep is not None:
                 self._keep(asked.test, migrated.folder(asked.question.keep, asked.test))
+                keep_outputs(Path(self._scratch, self._outputs(asked)), self._kept(asked.question, asked.test))
+            for name in (self._outputs(asked), drawn(self._outputs(asked))):
+                Path(self._scratch, name).unlink(missing_ok=True)
             self._users[asked.test] -= 1
             if not self._users[asked.test]:
                 del self._users[asked.test]
@@ -455,6 +456,11 @@ class Probe:
         found = self.files.test(test)
         if found.is_dir() and not (folder.is_dir() and found.samefile(folder)):
             shutil.copytree(found, folder, dirs_exist_ok=True)
+
+    def _kept(self, question: Question, test: str) -> Path:
+        """Return where outputs are kept that are not the expected ones, beside the folder of tests."""
+        name = kept_outputs(test, question.frontend, question.variant, question.environment)
+        return Path(question.keep or self._scratch).parent / name
 
     def _manifest(self, test: str) -> bool:
         return (self.files.test(test) / "manifest.json").is_file()

@@ -51,9 +51,6 @@ from opera.store import folders, tests, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 
-KEPT = 4 << 20
-"""Bytes: outputs of inconsistent tests that are larger are not kept."""
-
 
 class Changes(msgspec.Struct):
     """What judging anew did.

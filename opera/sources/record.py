@@ -87,9 +87,14 @@ def _is_pytest(program: str) -> bool:
     return Path(program).name in ("pytest", "py.test")
 
 
+def is_program(program: str) -> bool:
+    """Whether this is Python or pytest, by its name."""
+    return _is_pytest(program) or PYTHON.fullmatch(Path(program).name) is not None
+
+
 def _check_interpreter(program: str) -> None:
     """Programs run in opera's own environment: say so where a name means another one, refuse a path to another one."""
-    if not (_is_pytest(program) or PYTHON.fullmatch(Path(program).name)):
+    if not is_program(program):
         raise UsageError(
             f"{program!r} is neither python nor pytest",
             cause="opera sees what a Python program calls from inside its process",

@@ -18,6 +18,8 @@ ROOTS = "OPERA_ROOTS"
 """Environment variable that names the roots of a process, the first of which is written to."""
 TESTS = "tests"
 """The folder of a root that holds migrated tests."""
+KEPT = 4 << 20
+"""Bytes: outputs of inconsistent tests that are larger are not kept."""
 TOLD = os.environ.get(ROOTS, "")
 """What this process was told, read once: a compiler may do to the environment what it likes."""
 
@@ -70,6 +72,14 @@ def here() -> Files:
 def kept_outputs(test: str, frontend: str, variant: str, environment: str) -> str:
     """Return the name by which the outputs of an inconsistent test are kept (`Files.file`)."""
     return f"outputs/{test[:2]}/{test}-{frontend}-{variant}-{environment}.msgpack"
+
+
+def keep_outputs(saved: Path, kept: Path) -> None:
+    """Move outputs that are not the expected ones to where they are kept, in place of earlier ones, but for large ones."""
+    kept.unlink(missing_ok=True)
+    if saved.is_file() and saved.stat().st_size <= KEPT:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        saved.replace(kept)
 
 
 def drawn(name: str) -> str:

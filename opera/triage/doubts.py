@@ -220,7 +220,8 @@ def contradicted(of: Reduction, told: Collection[str]) -> str:
     ]
     says = " and ".join(filter(None, odd))
     if says:
-        return f"{CONTRADICTED if told else UNEXPLAINED}: {says if told else f'{despite} of {have} programs pass'}"
+        of_what = f"{CONTRADICTED} ({', '.join(told)}): {says}"
+        return of_what if told else f"{UNEXPLAINED}: {despite} of {have} programs pass"
     if listed_ := next((x for x in told if (y := ONE_BY_ONE.fullmatch(x)) and not smaller.is_axes(y["name"])), ""):
         return f"{UNEXPLAINED}: {listed_} tells numbers one by one, and not what they have in common"
     asked = sum(of.tried)

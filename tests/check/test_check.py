@@ -70,7 +70,7 @@ def test_what_fails_is_told_by_the_line_that_calls_it(place: Path, capsys: pytes
     with Workspace.open(place / "results/check/s", write=False) as workspace:
         before = workspace.query("SELECT COUNT(*) FROM verdicts")
     fails, text = checked(capsys, compilers=compilers)
-    assert not fails and "LeakyRelu" not in text and "(1 different calls: 1 pass)" in text
+    assert not fails and "LeakyRelu" not in text and "(1 different call: 1 pass)" in text
     with Workspace.open(place / "results/check/s", write=False) as workspace:
         assert workspace.query("SELECT COUNT(*) FROM verdicts") == before
 

@@ -20,8 +20,9 @@ from opera.programs.verdicts import Limits
 from opera.run import driver as stage
 from opera.run.groups import groups
 from opera.run.probe import Answer, Asked, Probe, Question
-from opera.store.folders import Folders
+from opera.store.folders import Folders, kept_outputs
 from opera.store.workspace import Workspace
+from opera.triage.alike import same_values
 from opera.triage.reproducers import scripts
 
 pytest.importorskip("onnx")
@@ -87,7 +88,13 @@ def test_a_test_is_kept_whether_it_is_made_for_the_question_or_stored(filled: Wo
             asked = Captured(program, Provenance("suite", "file", "test"))
             for kept in (tmp_path / "kept", filled.tests_folder if program == held else tmp_path / "kept"):
                 probe(Question(frontend=name("wrong_value"), program=asked, keep=kept))
+        failing = relu(7, "LeakyRelu")
+        probe(Question(frontend=name("wrong_value"), variant="v", program=failing, keep=tmp_path / "root" / "tests"))
     assert len(list((tmp_path / "kept").rglob("manifest.json"))) == 2
+    [found] = (tmp_path / "root" / "tests").rglob("manifest.json")
+    outputs = kept_outputs(found.parent.name, name("wrong_value"), "v", "")
+    [actual] = migrated.unpack((tmp_path / "root" / outputs).read_bytes())
+    assert not same_values([actual], migrated.read_values(found.parent, "expected")), "and what was returned beside it"
     assert contents(filled.root) == before, "a stored test is not copied onto itself"
 
 
