@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from opera import libraries
@@ -30,6 +31,7 @@ from opera.store.workspace import Workspace
 from opera.triage import across
 from opera.triage.disputed import disputed as all_disputed
 from opera.triage.distinct import causes
+from opera.triage.evidence import Evidence
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 from opera.triage.known import NONE, Known
@@ -211,9 +213,8 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     _pairs(console, *((f"on {name}", verdict) for name, verdict in told.elsewhere.items()))
     if told.blame is not None:
         console.print(f"\n[bold]Blame: {escape(told.blame.verdict)}[/bold]: {escape(clean(told.blame.because))}")
-        came = [f"{y.shows}{f' ({y.remark})' if y.remark else ''}" for y in told.blame.evidence]
-        ways = [f"  {y.way}" for y in told.blame.evidence]
-        _pairs(console, *zip(ways, ("the same" if n and x == came[0] else x for n, x in enumerate(came)), strict=True))
+        came = told.blame.evidence
+        _pairs(console, *((f"  {y.way}", _came(y, came[0] if n else None)) for n, y in enumerate(came)))
     console.print()
     _pairs(
         console,
@@ -228,6 +229,13 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
         ("script", str(workspace.root / x.reproducer) if x.reproducer else f"none yet: opera repro {x.id}"),
     )
     _members(console, workspace, x, told.test)
+
+
+def _came(of: Evidence, first: Evidence | None = None) -> str:
+    """Say what came of a question of blame; that it is what was found, where it is."""
+    if first is not None and of.shows == first.shows:
+        return of.remark or "the same"
+    return f"{of.shows} ({of.remark})" if of.remark else of.shows
 
 
 def _answers(output: Output) -> tuple[str, ...]:
@@ -378,5 +386,6 @@ def _pairs(console: Console, *pairs: tuple[str, str]) -> None:
     table.add_column(overflow="fold")
     for key, value in pairs:
         if value:
-            table.add_row(escape(clean(key)), escape(clean(value)))
+            indent = len(key) - len(key.lstrip())  # of lines that are folded, too
+            table.add_row(Padding(escape(clean(key.lstrip())), (0, 0, 0, indent)), escape(clean(value)))
     console.print(table)
