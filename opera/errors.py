@@ -54,6 +54,8 @@ def unwritable(path: object, error: OSError) -> UsageError:
     """Return what is told where a file or folder that the user named cannot be written."""
     fixes = {
         errno.ENOENT: "make the folder that it is to be in, or name another",
+        errno.EISDIR: "name a file, and no folder",
+        errno.ENOTDIR: "name a folder in which it is to be, and no file",
         errno.ENOSPC: "free some room, or choose another place",
         errno.EDQUOT: "free some room, or choose another place",
     }

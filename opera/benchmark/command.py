@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from opera import libraries
+from opera import errors, libraries
 from opera.benchmark import labels as labelling
 from opera.benchmark import publish as publishing
 from opera.benchmark import result
@@ -211,7 +211,7 @@ def _write(benchmark: Benchmark, output: Path) -> None:
         drawn = figures.write(benchmark, output)
         (output / "report.html").write_text(html.render(benchmark, drawn), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}", fix="choose another --output") from None
+        raise errors.unwritable(output, error) from None
     print(f"reports in {output}: report.html, table.md, benchmark.json, figures/", file=sys.stderr)
 
 

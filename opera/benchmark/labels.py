@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from opera import __version__
+from opera import __version__, errors
 from opera.errors import CorpusError, UsageError
 from opera.store import examined, verdicts
 from opera.store.workspace import Workspace
@@ -149,7 +149,7 @@ def write(labels: Labels, file: Path) -> None:
             fix=f"score them with --labels {file}, or name another file",
         ) from None
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}", fix="choose another file") from None
+        raise errors.unwritable(file, error) from None
 
 
 def read(file: Path) -> Labels:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from opera import errors
 from opera.benchmark.subjects import Subject
-from opera.errors import UsageError
 from opera.prioritize.labelled import record
 from opera.prioritize.subspaces import Row
 
@@ -38,7 +38,7 @@ def publish(subject: Subject, folder: Path) -> Iterator[str]:
             labels.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")
             yield shlex.join(map(str, [*given, "--labels", labels, "--costs", costs]))
     except OSError as error:
-        raise UsageError(f"{error.filename} cannot be written: {error.strerror}", fix="choose another folder") from None
+        raise errors.unwritable(error.filename, error) from None
 
 
 def _lines(rows: Iterable[tuple[str, Row]], library: str) -> bytes:

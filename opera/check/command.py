@@ -128,7 +128,7 @@ def _check(workspace: Workspace, wanted: Wanted, command: Command) -> Check:
     instances = frozenset(x.instance for x in sites.of_extraction(workspace, record.key_of(command)))
     if not instances:
         call = "run it without opera; call the model once with example inputs, as `model(torch.randn(1, 3, 224, 224))`"
-        model = command.kind == "module" and any(x.endswith(tuple(program.MODELS)) for x in command.arguments)
+        model = command.kind == "module" and command.file in {module for _, module in program.MODELS.values()}
         raise UsageError(
             f"the program ({ending}) called no operator of {library} that can be recorded",
             cause="it failed before its model ran, it uses another library, or it computes in another process",

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from opera.libraries.documented import Quote, Wrong, body, prose, sentences
-from opera.programs.program import Instance
+from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor
+from opera.programs.verdicts import Outcome
 
 SCALAR = re.compile(
     r"\b(?:for|if|when|where|of)\b[^.]{0,40}?\b(?:scalars?|0-?d|0-dimensional|zero-dimensional)\b(?: input| tensor)*"
@@ -98,6 +99,19 @@ def of_each_number(text: str, call: Instance, wrong: Wrong) -> str:
             if [abs(x - meant) <= NEAR * abs(meant) for x in numbers] == [True, False]:
                 return said
     return ""
+
+
+def settled(library: Any, program: Program, outcome: Outcome) -> str:
+    """Return the sentence of a library's documentation that settles what is expected of a program, where an output is wrong;
+    empty where there is none, or the library is not here to ask."""
+    wrong = Wrong.of(outcome.details, outcome.symptom)
+    if not wrong.output or not isinstance(program, Instance) or not hasattr(library, "documented"):
+        return ""
+    try:
+        found: list[Quote] = library.documented(program, [], wrong)
+    except ImportError:
+        return ""
+    return next((x.text for x in found if x.settles), "")
 
 
 def of_docstring(call: Instance, docstring: str, address: str, wrong: Wrong) -> list[Quote]:

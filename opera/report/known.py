@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from opera import temporary
+from opera import errors, temporary
 from opera.errors import UsageError
 from opera.report.words import clean, one_line, standing
 from opera.store import runs
@@ -174,7 +174,7 @@ def export(workspace: Path, known: Known, form: str, output: Path | None) -> Non
         with temporary.beside(output) as part:
             part.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}", fix="choose another file") from None
+        raise errors.unwritable(output, error) from None
     print(f"{len(text.splitlines())} lines written to {output}")
 
 

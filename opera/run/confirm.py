@@ -34,23 +34,32 @@ from opera.store.workspace import Workspace
 
 MEMBERS = 3
 """So many members of each finding are confirmed; later ones are stored as unconfirmed."""
+CONFIRMED = ("confirmed", "pending")
+"""What is stored of those that are confirmed, or will be."""
 PATCHED = "fails only with the patches that opera makes to the exporter for speed (OPERA_UNPATCHED=1 leaves them out)"
 MORE_TIME, MORE_MEMORY = 3, 2
 """How many times both a confirmation has of what ran out of one of them."""
 
 
 class Members:
-    """Decides which failing verdicts are confirmed: every death, and the first members of each finding; of tests that are run
-    again the first of those that are, for members that are stored are theirs."""
+    """Decides which failing verdicts are confirmed: every death, and as many members of each finding as make MEMBERS."""
 
-    def __init__(self, workspace: Workspace, *, rerun: bool = False) -> None:
-        self._members = Counter({} if rerun else verdicts.members(workspace))
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace, self._confirmed = workspace, Counter(verdicts.confirmed(workspace))
 
     def wanted(self, verdict: Verdict) -> str:
-        """Return `pending` where the failing verdict is to be confirmed, else `unconfirmed`; counts it as a member."""
+        """Return `pending` where a verdict that is to be stored is a failure to be confirmed, `unconfirmed` where it is another
+        failure, else nothing. The verdict in whose place it comes is none that counts any more."""
+        finding, confirmation = verdicts.standing(self._workspace, verdict)
+        if confirmation in CONFIRMED:
+            self._confirmed[finding, verdict.environment] -= 1
+        if verdict.outcome.verdict not in FAILURES:
+            return ""
         key = (verdict.finding, verdict.environment)
-        self._members[key] += 1
-        return "pending" if verdict.outcome.verdict in DEATHS or self._members[key] <= MEMBERS else "unconfirmed"
+        if verdict.outcome.verdict not in DEATHS and self._confirmed[key] >= MEMBERS:
+            return "unconfirmed"
+        self._confirmed[key] += 1
+        return "pending"
 
 
 def question(task: Confirm | Replay, limits: Limits) -> Question:

@@ -21,7 +21,7 @@ from opera import compilers
 from opera.errors import OperaError, UsageError
 from opera.pool.interface import JobPool
 from opera.pool.workers import DONE, STARVED, UNAVAILABLE, Result
-from opera.programs.verdicts import ERROR, FAILURES, PASS, UNSUPPORTED, Job, Limits
+from opera.programs.verdicts import ERROR, PASS, UNSUPPORTED, Job, Limits
 from opera.run import exporters, plan, pools, quota, rejudge, renewal, transitions
 from opera.run.accounts import Accounts
 from opera.run.aftermath import Aftermath, Culprit
@@ -57,7 +57,7 @@ from opera.run.tasks import (
     route,
 )
 from opera.store import verdicts
-from opera.store.folders import drawn, keep_outputs
+from opera.store.folders import keep_outputs
 from opera.store.rows import Test
 from opera.store.workspace import Workspace
 
@@ -196,7 +196,7 @@ class _Run:
             others=self._handle,
         )
         self.aftermath = Aftermath(pool, self.probe)
-        self.members = Members(workspace, rerun=options.selection.rerun)
+        self.members = Members(workspace)
         self.active = 0  # items between being taken up and their last verdict
         self.done = 0
         self.lost: dict[str, str] = {}
@@ -357,7 +357,7 @@ class _Run:
         item = step.item
         verdict = verdict_of(item.frontend, item.test, item.operator, route(item).name, step.outcome)
         self.ledger.note_hooks(item.frontend.name, step.outcome)
-        wanted = "" if item.alone or verdict.outcome.verdict not in FAILURES else self.members.wanted(verdict)
+        wanted = "" if item.alone else self.members.wanted(verdict)
         return transitions.concluded(step, verdict, wanted)
 
     def _execute(self, task: Execute) -> None:
@@ -481,8 +481,7 @@ class _Run:
     def _keep_outputs(self, item: Item) -> None:
         """Keep the outputs of an inconsistent test, so that they can be compared and screened again by other rules."""
         files, name = self.workspace.files, rejudge.kept_outputs(item.test, item.frontend, route(item).name)
-        for saved, kept in ((self._outputs(item), name), (drawn(self._outputs(item)), drawn(name))):
-            keep_outputs(files.file(saved), files.file(kept))
+        keep_outputs(files.file(self._outputs(item)), files.file(name))
 
     def _answered(self, answer: Answer, result: Result) -> list[Step]:
         """Go on with what a fresh fork showed of a failure."""

@@ -11,7 +11,7 @@ import msgspec
 
 from opera import libraries
 from opera.errors import CorpusError, InvalidTest
-from opera.libraries import bounds, pieces
+from opera.libraries import bounds, pieces, rulings
 from opera.libraries.bounds import Bound
 from opera.oracle import comparison as oracle
 from opera.oracle import randomness, screens
@@ -316,6 +316,8 @@ def screen(payload: ScreenRequest) -> ScreenReply:
         library = libraries.get(payload.library)
         runs = randomness.runs(_drawn(files, payload.actual), len(actual))
         found = screens.screen(library, payload.compiler, manifest, directory, program, actual, outcome, runs)
+        if found.reason == verdicts.DISPUTED and (said := rulings.settled(library, program, outcome)):
+            found = screens.Screening("", {"settled": said})
     except Exception as error:  # a screen that fails explains nothing: the finding stays, and says so
         return ScreenReply(ERROR, _text(error), seconds=time.perf_counter() - start, outcome=outcome)
     status = SCREENED if found.reason else KEPT

@@ -26,6 +26,7 @@ COMPARISON = ("opera.oracle.comparison",)
 SCREENS = (
     "opera.oracle.screens", "opera.oracle.conditioning", "opera.oracle.randomness", "opera.oracle.draws", "opera.oracle.laws",
     "opera.oracle.declared", "opera.oracle.quantities", "opera.oracle.ties", "opera.oracle.domains", "opera.oracle.undefined",
+    "opera.libraries.rulings",
 )  # fmt: skip
 """Modules that hold rules of every frontend; those of a compiler's adapter and of a library's module come with them."""
 

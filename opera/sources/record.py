@@ -89,7 +89,7 @@ def _is_pytest(program: str) -> bool:
 
 def is_program(program: str) -> bool:
     """Whether this is Python or pytest, by its name."""
-    return _is_pytest(program) or PYTHON.fullmatch(Path(program).name) is not None
+    return _is_pytest(program) or program == sys.executable or PYTHON.fullmatch(Path(program).name) is not None
 
 
 def _check_interpreter(program: str) -> None:

@@ -7,11 +7,13 @@ machine has its own; another kind of `Files` may fetch there what it does not ha
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
+from opera import temporary
 from opera.programs import migrated
 
 ROOTS = "OPERA_ROOTS"
@@ -75,11 +77,16 @@ def kept_outputs(test: str, frontend: str, variant: str, environment: str) -> st
 
 
 def keep_outputs(saved: Path, kept: Path) -> None:
-    """Move outputs that are not the expected ones to where they are kept, in place of earlier ones, but for large ones."""
-    kept.unlink(missing_ok=True)
-    if saved.is_file() and saved.stat().st_size <= KEPT:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        saved.replace(kept)
+    """Keep outputs that are not the expected ones, and those of further runs of what is random, in place of earlier ones;
+    these stay where none were left, and large ones are not kept."""
+    if not saved.is_file():
+        return
+    for here, there in ((saved, kept), (Path(drawn(str(saved))), Path(drawn(str(kept))))):
+        there.unlink(missing_ok=True)
+        if here.is_file() and here.stat().st_size <= KEPT:
+            there.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.beside(there) as part:
+                shutil.move(here, part)  # another file system, as /tmp may be
 
 
 def drawn(name: str) -> str:

@@ -8,6 +8,7 @@ SCHEMA_VERSION = 7
 # 4: the document of a verdict holds only what no column does; older ones, which hold all, are read as they are.
 # 5: what was found out about findings: reductions, blame; findings that are another's.
 # 6: which line of a program calls an instance; what parameters default to.
+# 7: no verdict is of no environment: `opera reduce` stored what a compiler showed that the workspace had not run.
 
 APPLICATION_ID = 0x6F706572  # "oper"
 
@@ -327,8 +328,7 @@ CREATE TABLE defaults (
 """,
     6: "DELETE FROM verdicts WHERE environment = '';",
 }
-"""Version → what makes a workspace of it one of the next version. Of a sixth one: `opera reduce` stored what a compiler showed
-that the workspace had not run, and so of no environment."""
+"""Version → what makes a workspace of it one of the next version."""
 
 VIEWS = {
     1: """

@@ -299,6 +299,24 @@ def members(workspace: Workspace) -> dict[tuple[str, str], int]:
     return {(finding, environment): count for finding, environment, count in rows}
 
 
+def confirmed(workspace: Workspace) -> dict[tuple[str, str], int]:
+    """Return (finding, environment) → verdicts that were confirmed, or are to be."""
+    rows = workspace.query(
+        f"SELECT finding, environment, COUNT(*) FROM verdicts WHERE {COUNTED} AND confirmation IN ('confirmed', 'pending')"
+        " GROUP BY finding, environment"
+    )
+    return {(finding, environment): count for finding, environment, count in rows}
+
+
+def standing(workspace: Workspace, of: Verdict) -> tuple[str, str]:
+    """Return finding and confirmation of the stored verdict in whose place one is to be stored; empty where there is none."""
+    rows = workspace.query(
+        "SELECT finding, confirmation FROM verdicts WHERE test = ? AND frontend = ? AND variant = ? AND environment = ?",
+        (of.test, of.frontend, of.variant, of.environment),
+    )
+    return rows[0] if rows else ("", "")
+
+
 def signatures(workspace: Workspace) -> dict[str, bytes]:
     """Return finding → its signature as it is stored (JSON), of all findings."""
     return dict(workspace.query("SELECT id, signature FROM findings"))

@@ -121,6 +121,7 @@ MISTAKES = [
     (["bisect", "F1", "--versions", "1"], "there is no workspace"),
     (["findings", "--json", "--disputed"], "--disputed goes with --frontend alone"),
     (["check", "none.py"], "there is no file none.py"),
+    (["check", "README.md"], "README.md is nothing that can be checked"),
     (["check", "none.py", "--temporary", "--workspace", "x"], "--temporary keeps nothing"),
 ]
 

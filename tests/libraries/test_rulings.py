@@ -57,6 +57,8 @@ def test_what_is_returned_of_each_number_in_this_case_is_settled() -> None:
     of = Instance(of.library, of.operator, {"noop_with_empty_axes": 1}, of.inputs, of.outputs, of.context)
     assert stated(of, (), wrong("value", 9.0, 3.0, "reduced", "[0, 1]"))
     assert not stated(of, (), wrong("value", 8.0, 3.0, "reduced", "[0, 1]"))
+    assert "returns the Square" in rulings.settled(library, of, wrong("value", 9.0, 3.0, "reduced", "[0, 1]"))
+    assert not rulings.settled(library, of, wrong("value", 3.0, 9.0, "reduced", "[0, 1]"))
     other = Instance(of.library, "ReduceL1", of.params, of.inputs, of.outputs, of.context)
     assert not stated(other, (), wrong("value", 9.0, 3.0, "reduced", "[0, 1]"))  # the sentence is about others
 

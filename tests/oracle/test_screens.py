@@ -15,7 +15,7 @@ from opera.oracle.opinions import Opinion
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand
 from opera.programs.values import Tensor
-from opera.programs.verdicts import DISPUTED
+from opera.programs.verdicts import DISPUTED, Outcome
 from opera.run import library_side
 from opera.store import folders
 from opera.store.folders import Folders
@@ -264,6 +264,23 @@ def test_pytorch_is_asked_where_no_compiler_tells(tmp_path, monkeypatch):
     manifest, instance = made(tmp_path, "MaxUnpool", inputs, expected=wrong, params=params)
     found = screen(tmp_path, manifest, instance, right)
     assert (found.reason, found.numbers["by"], found.numbers["agrees_with_compiler"]) == (DISPUTED, "torch", True)
+
+
+def test_a_sentence_of_the_documentation_outvotes_whoever_disputes(tmp_path, monkeypatch):
+    """OpenVINO and TVM leave out the logarithm of ReduceLogSum where nothing is reduced, and excused each other."""
+    params = {"noop_with_empty_axes": 1}
+    directory = Folders.of(tmp_path).test("a" * 20)
+    manifest, instance = made(directory, "ReduceLogSum", {"data": f32(10)}, f32(np.log(10)), params=params)
+    details = {"output": manifest.outputs[0], "expected": float(np.log(10)), "actual": 10.0, "index": "[0]"}
+    result = Outcome("inconsistent", "infer", "value", details=details)
+    monkeypatch.setattr(folders, "TOLD", str(tmp_path))
+    (tmp_path / "saved.msgpack").write_bytes(migrated.pack([Tensor.of(f32(10))]))
+    monkeypatch.setattr(screens, "screen", lambda *_: screens.Screening(DISPUTED, {"by": "tvm"}))
+    ask = library_side.ScreenRequest("onnx", "openvino", "a" * 20, instance.canonical(), "saved.msgpack", result)
+    reply = library_side.screen(ask)
+    assert reply.status == "kept" and "returns the Log of" in reply.numbers["settled"]
+    other = msgspec.structs.replace(result, details={**details, "expected": 10.0, "actual": 2.3})
+    assert library_side.screen(msgspec.structs.replace(ask, outcome=other)).reason == DISPUTED
 
 
 def test_it_does_not_matter_whose_finding_it_is(tmp_path):

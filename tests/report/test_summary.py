@@ -39,6 +39,11 @@ def test_a_curve_never_goes_back_where_one_test_shows_two_findings():
     assert summary._curve([5, 5, 6], 9) == [(0, 0), (4, 0), (5, 1), (5, 1), (5, 2), (5, 2), (6, 3), (9, 3)]
 
 
+def test_a_curve_ends_where_the_tests_do():
+    """A reduction makes tests of its own, that were run by no plan: the curve went on beyond its axis."""
+    assert summary._curve([2, 11, 12], 9)[-1] == (9, 3) == max(summary._curve([2, 11, 12], 9))
+
+
 def test_versions_side_by_side_are_separate_and_in_order(report):
     assert [x.label for x in report.frontends] == ["openvino-onnx 2026.4", "tvm-onnx 0.9.0", "tvm-onnx 0.27.0"]
     assert frontend(report, "tvm-onnx 0.9.0").tests == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -20,7 +21,7 @@ from opera.programs.verdicts import Limits
 from opera.run import driver as stage
 from opera.run.groups import groups
 from opera.run.probe import Answer, Asked, Probe, Question
-from opera.store.folders import Folders, kept_outputs
+from opera.store.folders import KEPT, Folders, drawn, keep_outputs, kept_outputs
 from opera.store.workspace import Workspace
 from opera.triage.alike import same_values
 from opera.triage.reproducers import scripts
@@ -214,6 +215,34 @@ def test_where_a_script_does_not_show_its_finding_the_test_itself_is_asked(
     )
     assert not scripts.show(filled, "all", None, check=True)
     assert "asked in a fresh process: fails, as found" in capsys.readouterr().out
+
+
+def test_where_no_script_can_be_made_nothing_was_verified(
+    filled: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(filled, "wrong_value")
+    monkeypatch.setattr(scripts, "write", lambda *_: None)
+    assert scripts.show(filled, "all", None, check=False) and not scripts.show(filled, "all", None, check=True)
+    assert "no script: it is state-dependent" in capsys.readouterr().out
+
+
+def test_outputs_are_kept_on_another_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scratch folders lie in /tmp: what a rename cannot move is copied. What was kept stays where nothing is left."""
+
+    def rename(self: object, *_: object) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    saved, kept = tmp_path / "a.msgpack", tmp_path / "there" / "b.msgpack"
+    for name, what in ((saved.name, b"1"), (drawn(saved.name), b"2")):
+        (tmp_path / name).write_bytes(what)
+    monkeypatch.setattr(os, "rename", rename)
+    keep_outputs(saved, kept)
+    assert (kept.read_bytes(), (kept.parent / drawn(kept.name)).read_bytes()) == (b"1", b"2")
+    keep_outputs(saved, kept)
+    assert kept.read_bytes() == b"1" and not saved.exists()
+    saved.write_bytes(b"3" * (KEPT + 1))
+    keep_outputs(saved, kept)
+    assert not any(x.is_file() for x in kept.parent.iterdir()), "another run's outputs are not these"
 
 
 @pytest.mark.parametrize(

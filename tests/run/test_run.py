@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from faults.onnx_faults import Silent, relu
 
 from opera.errors import NoAnswer
 from opera.pool import pool
-from opera.programs.verdicts import Limits
+from opera.programs.verdicts import PASS, Limits, Outcome
 from opera.run import driver as stage
 from opera.run import show
-from opera.run.confirm import MEMBERS
+from opera.run.confirm import MEMBERS, Members
 from opera.run.plan import Selection
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -70,6 +72,20 @@ def test_what_is_run_again_is_confirmed_again(filled: Workspace) -> None:
         run(filled, "crash", selection=Selection(rerun=rerun))
         [finding] = findings(filled)
         assert (len(finding.members), finding.confirmed) == (6, MEMBERS)
+
+
+def test_a_verdict_that_is_replaced_is_no_member_any_more(filled: Workspace) -> None:
+    """Rules that change have tests run again, too."""
+    filled.add_captured([relu(n, "LeakyRelu") for n in range(2, 6)])
+    _, found = run(filled, "crash")
+    assert Counter(x.confirmation for x in found["LeakyRelu"]) == {"confirmed": MEMBERS, "unconfirmed": 6 - MEMBERS}
+    again = Members(filled)
+    assert Counter(map(again.wanted, found["LeakyRelu"])) == {"pending": MEMBERS, "unconfirmed": 6 - MEMBERS}
+    members, first = Members(filled), next(x for x in found["LeakyRelu"] if x.confirmation == "confirmed")
+    other = next(x for x in found["LeakyRelu"] if x.confirmation == "unconfirmed")
+    assert members.wanted(other) == "unconfirmed"
+    assert members.wanted(msgspec.structs.replace(first, outcome=Outcome(PASS), finding="")) == ""
+    assert members.wanted(other) == "pending", "one that is confirmed is gone"
 
 
 def test_a_failure_that_a_fresh_process_shows_otherwise_is_that_other_one(filled):

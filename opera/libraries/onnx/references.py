@@ -278,24 +278,36 @@ def _ask_evaluator(path: Path, feeds: dict[str, Value]) -> Opinion:
 def ask_compiler(
     name: str, manifest: Manifest, path: Path, feeds: dict[str, Value], artefacts: tuple[str, ...] = ("onnx",)
 ) -> Opinion:
-    """Ask a compiler, with the first of these artefacts that it takes."""
-    refused = ""
+    """Ask a compiler, with the first of these artefacts that it takes; where it takes none, with the oldest opset in which the
+    model means the same, if the test offers that: ONNX Runtime refuses what it does not call released yet."""
     try:
         compiler = plugins.load("opera.compilers", "compiler", name)
         compiler.prepare()
         frontend = compiler.FRONTENDS[manifest.library]
     except Exception as error:  # not installed: it has no opinion
         return Opinion(name, True, None, _brief(error))
-    for artefact in (x for x in artefacts if x in manifest.artefacts):
-        made = manifest.artefacts[artefact]
-        fed = {formal: feeds[formal] for formal in made.feeds}
-        model = path.parent / made.file
-        case = Case(manifest.library, manifest.operator, model, fed, manifest.outputs, artefact=artefact)
-        try:
-            return Opinion(name, True, frontend.infer(frontend.compile(frontend.load(case), case), case))
-        except Exception as error:  # not supported, or its own bug: it has no opinion
-            refused = refused or _brief(error)
+    refused = ""
+    with tempfile.TemporaryDirectory() as folder:
+        for artefact, made in _offered(manifest, path, artefacts, Path(folder)):
+            fed = {formal: feeds[formal] for formal in made.feeds}
+            model = path.parent / made.file
+            case = Case(manifest.library, manifest.operator, model, fed, manifest.outputs, artefact=artefact)
+            try:
+                return Opinion(name, True, frontend.infer(frontend.compile(frontend.load(case), case), case))
+            except Exception as error:  # not supported, or its own bug: it has no opinion
+                refused = refused or _brief(error)
     return Opinion(name, True, None, refused)
+
+
+def _offered(
+    manifest: Manifest, path: Path, artefacts: tuple[str, ...], folder: Path
+) -> Iterator[tuple[str, Artefact]]:
+    """Yield the artefacts of a test, and at last its model with the oldest opset, written to a folder."""
+    yield from ((x, manifest.artefacts[x]) for x in artefacts if x in manifest.artefacts)
+    if opsets.OLDEST in manifest.offers:
+        with suppress(Exception):  # onnx's checker has errors of its own: there is no such model
+            (folder / "model.onnx").write_bytes(opsets.stamped(path, manifest.needs))
+            yield opsets.OLDEST, Artefact(str(folder / "model.onnx"), manifest.artefacts["onnx"].feeds)
 
 
 def computed_by(name: str, model: Any, operator: str, feeds: dict[str, Value]) -> list[Value] | None:
@@ -304,19 +316,15 @@ def computed_by(name: str, model: Any, operator: str, feeds: dict[str, Value]) -
     """
     from opera.libraries.onnx import nodes  # imports onnx, which `opera doctor --quick` does not wait for
 
+    versions = nodes.opset_of(model)
+    older = opsets.needed(nodes.all_nodes(model.graph.node), versions, opsets.value_types(model))
+    newer = any(version < versions[domain] for domain, version in older.items())
     manifest = Manifest(
         test="", instance="", library="onnx", operator=operator, exporter={}, inputs=tuple(feeds),
         outputs=tuple(x.name for x in model.graph.output), artefacts={"onnx": Artefact("model.onnx", tuple(feeds))},
-        reference=EVALUATOR,
+        reference=EVALUATOR, offers=(opsets.OLDEST,) if newer else (), needs=older,
     )  # fmt: skip
-    versions = nodes.opset_of(model)
-    older = opsets.needed(nodes.all_nodes(model.graph.node), versions, opsets.value_types(model))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         path.write_bytes(model.SerializeToString(deterministic=True))
-        found = ask_compiler(name, manifest, path, feeds).outputs
-        if found is None and any(version < versions[domain] for domain, version in older.items()):
-            with suppress(Exception):  # onnx's checker has errors of its own: there is no such model
-                path.write_bytes(opsets.stamped(path, older))
-                found = ask_compiler(name, manifest, path, feeds).outputs
-    return found
+        return ask_compiler(name, manifest, path, feeds).outputs

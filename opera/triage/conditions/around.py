@@ -14,7 +14,7 @@ import numpy as np
 from opera import libraries
 from opera.libraries import Negating
 from opera.programs.program import Argument, Call, Graph, Instance, Program
-from opera.programs.values import Tensor
+from opera.programs.values import Tensor, Value
 from opera.triage.conditions import dtypes
 from opera.triage.shrink import simpler
 
@@ -33,6 +33,12 @@ def negated(program: Program) -> list[Program]:
     first = Call(program.operator, program.params, _arguments(program), (of,), program.context)
     calls = library.negations(program, of, made)
     return [Graph(program.library, inputs, (first, x), (made,)) for x in calls]
+
+
+def computable(program: Program, value: Value) -> bool:
+    """Whether another call can make what an input of a call is: numbers or truth values, if its library knows how."""
+    held = isinstance(value, Tensor) and value.dtype in NEGATED
+    return held and isinstance(program, Instance) and _negating(program) is not None
 
 
 def computed(program: Program, name: str) -> list[Program]:

@@ -241,7 +241,8 @@ def _asks_for_more(program: Program) -> bool:
 
 
 def _outputs(program: Program, failing: Sequence[Program]) -> Iterator[Feature]:
-    """Yield which outputs beside the first are asked for, by their places: one of them, or one of two."""
+    """Yield which outputs beside the first are asked for, by their places: one of them, or one of two. A call that names none
+    returns all."""
     most = max(len(x.outputs) for x in (program, *failing))
     for several in (1, 2):
         for places in itertools.combinations(range(1, min(most, len(PLACES))), several):
@@ -251,7 +252,7 @@ def _outputs(program: Program, failing: Sequence[Program]) -> Iterator[Feature]:
 
 
 def _asks_for_one(program: Program, places: Sequence[int]) -> bool:
-    return any(any(program.outputs[x : x + 1]) for x in places)
+    return not any(program.outputs) or any(any(program.outputs[x : x + 1]) for x in places)
 
 
 # ---------------------------------------------------------------------- axes and special numbers
@@ -334,8 +335,8 @@ def _out_of_range(
         cut = any(side(x) and not side(x, cut=True) for x in passing)
         counts = not any(type(value_of(x, name, known)) is int and side(x) < 0 for x in (program, *failing))
         for says, of in ((name, (int, float)), (f"{WHOLE}{name}", (int,))):
-            beyond = partial(_is_beyond, side=partial(side, cut=cut), name=name, known=known, counts=counts, of=of)
-            feature = Feature(f"{says}{BEYOND_DTYPE}{first}", beyond)
+            holds = partial(_is_beyond, side=partial(side, cut=cut), name=name, known=known, counts=counts, of=of)
+            feature = Feature(f"{says}{BEYOND_DTYPE}{first}", holds)
             yield from [feature] if feature.holds(program) else []
 
 
@@ -357,7 +358,7 @@ def _side(program: Program, name: str, first: str, known: Mapping[str, Value], c
     value, ends = value_of(program, name, known), varied.ends(getattr(tensor(program, first), "dtype", ""))
     if not ends or isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    whole = math.trunc(value) if cut and math.isfinite(value) else value
+    whole = math.trunc(value) if cut and isinstance(value, float) and math.isfinite(value) else value
     return int(whole > max(ends)) - int(whole < min(ends))
 
 

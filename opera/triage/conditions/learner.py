@@ -479,7 +479,7 @@ class Learner:
             ends = [AT_ENDS[x.says] for x in told.all if x.says in AT_ENDS]
             ends += [y for x in told.all if x.says == OVERFLOW for y in (False, True)]
             made += varied.ranks(self.program) if any(OF_RANK.search(x.says) for x in told.all) else ()
-            made += [y for x in listed for y in varied.beyond(self.program, x)]
+            made += [y for x in listed for y in varied.past_ends(self.program, x)]
             asks = any(x.says == BESIDE_FIRST for x in told.all)
             made += varied.outputs(self.program, [x.program for x in labelled]) if asks else ()
             made += varied.inexact(self.program) if any(x.says == OVERFLOW for x in told.all) else ()

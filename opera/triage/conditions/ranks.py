@@ -11,7 +11,7 @@ from opera.triage.conditions import peculiar
 from opera.triage.conditions.stated import Feature, data, shape_of
 from opera.triage.shrink import smaller
 
-End: TypeAlias = Callable[[Program], int | None]
+End: TypeAlias = Callable[[Iterable[int]], int]
 ALL = ("both inputs of rank ", "all inputs of rank ")
 """How it is told that several tensors have one rank: of two, and of more."""
 
@@ -52,27 +52,30 @@ def _of_two(program: Program, names: Sequence[str], passing: Sequence[Program]) 
     """Yield of the first two tensors that one has few axes, or many, and which rank the lower or the higher one has not."""
     one, other = names
     for of, words, side in ((min, "lower", "less"), (max, "higher", "more")):
-        end = partial(_end, names=names, of=of)
-        own = end(program)
+        own = _end(program, names, of)
         if own is None:
             return
-
-        def beyond(x: Program, end: End = end, own: int = own, sign: int = -1 if of is min else 1) -> bool:
-            return (rank := end(x)) is not None and (rank - own) * sign >= 0
-
-        def unlike(x: Program, passes: int, end: End = end) -> bool:
-            return (rank := end(x)) is not None and rank != passes
-
-        yield Feature(f"{one} or {other} of rank {own} or {side}", beyond)
-        for passes in sorted({x for x in map(end, passing) if x is not None} - {own}):
-            says = f"the {words} rank of {one} and {other} other than {passes}"
-            yield Feature(says, partial(unlike, passes=passes))
+        yield Feature(f"{one} or {other} of rank {own} or {side}", partial(_reaches, names=names, of=of, rank=own))
+        for rank in sorted({y for y in (_end(x, names, of) for x in passing) if y is not None} - {own}):
+            says = f"the {words} rank of {one} and {other} other than {rank}"
+            yield Feature(says, partial(_is_another, names=names, of=of, rank=rank))
 
 
-def _end(program: Program, names: Sequence[str], of: Callable[[Iterable[int]], int]) -> int | None:
+def _end(program: Program, names: Sequence[str], of: End) -> int | None:
     """Return the lowest or the highest rank of these inputs; None where one of them is not given."""
     shapes = [shape_of(program, x) for x in names]
     return None if None in shapes else of(len(x) for x in shapes if x is not None)
+
+
+def _reaches(program: Program, names: Sequence[str], of: End, rank: int) -> bool:
+    """Whether the lowest rank is this one or less, or the highest this one or more."""
+    end = _end(program, names, of)
+    return end is not None and of((end, rank)) == end
+
+
+def _is_another(program: Program, names: Sequence[str], of: End, rank: int) -> bool:
+    end = _end(program, names, of)
+    return end is not None and end != rank
 
 
 def all_of_rank(program: Program, names: Sequence[str], rank: int) -> bool:

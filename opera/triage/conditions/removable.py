@@ -79,7 +79,8 @@ def key(says: str) -> str:
 
 def named(says: str) -> str:
     """Return the name of the parameter that is told to need a value, empty where something else is told."""
-    return key(says) if BEYOND.search(says) and not says.startswith(GIVEN) and not is_dtype(says) else ""
+    name = key(says) if BEYOND.search(says) and not says.startswith(GIVEN) and not is_dtype(says) else ""
+    return "" if " " in name else name  # "the lower rank of x and y other than 2" names none
 
 
 def is_of(says: str, told: str) -> bool:
@@ -102,7 +103,7 @@ def conditions(program: Program, defaults: Defaults) -> Iterator[Condition]:
 
     Parameters and optional inputs that are given, and outputs that are asked for beside others; inputs that the model is given
     and does not hold or make itself; what is peculiar about values and shapes (`conditions.peculiar`); dtypes. How numbers
-    and sizes stand to each other is asked last (`relations`).
+    and sizes stand to each other is asked last (`deciding.relations`).
     """
     yield from _presence(program, defaults)
     yield from _fed(program)
@@ -181,8 +182,8 @@ def _fed(program: Program) -> Iterator[Condition]:
     for operand in program.inputs:
         if operand.value is not None:
             held, fed = isinstance(operand.value, Tensor | RandomTensor), f"{operand.name} {GRAPH_INPUT}"
-            if made := around.computed(program, operand.name):
-                yield Condition(fed, FORM, partial(tuple, made), one_of=fed, around=True)
+            if around.computable(program, operand.value):
+                yield Condition(fed, FORM, partial(around.computed, program, operand.name), one_of=fed, around=True)
             says = f"{operand.name} {NO_CONSTANT}" if held else fed
             yield Condition(says, OTHER, partial(library.embedded, program, operand.name), one_of=fed)
             if older := library.attributed(program, operand.name) if held else []:
@@ -276,6 +277,7 @@ def _as_dtypes(program: Program, dtype: str, others: Iterable[str]) -> list[Prog
 
 
 def said(value: Value) -> str:
+    """Return how the value of a parameter is told, shortened."""
     match value:
         case Named():
             return value.name

@@ -245,20 +245,22 @@ def at_end(program: Instance, *, least: bool) -> Iterator[Instance]:
         yield from [put] if put is not None else []
 
 
-def beyond(program: Instance, name: str) -> Iterator[Instance]:
+def past_ends(program: Instance, name: str) -> Iterator[Instance]:
     """Yield a call of which a parameter that is a number, and says of nothing how large it is, is the least or the greatest of
-    the first input's integers, or the next one: of narrow dtypes."""
+    the first input's integers, or the next one: of narrow dtypes; an integer as a float, too."""
     first = next((x.name for x in program.inputs if tensor(program, x.name) is not None), "")
     value, own = program.params.get(name), getattr(tensor(program, first), "dtype", "")
-    sized = smaller.SIZED.search(name) or smaller.is_axes(name) or simpler.is_type(name)
+    sized = smaller.SIZED.search(name.rpartition(".")[2]) or smaller.is_axes(name) or simpler.is_type(name)
     if type(value) not in (int, float) or sized or not ends(own):
         return
-    kind = float if isinstance(value, float) else int
+    kinds = (float,) if isinstance(value, float) else (int, float)
     for dtype in LIMITED:
         made = program if dtype == own else dtypes.of_other(program, own, dtype)
         for number in (y + z for y, z in zip(ends(dtype) * 2, (-1, 1, 0, 0), strict=True)):
-            put = smaller.with_param(made, name, kind(number)) if isinstance(made, Instance) else None
-            yield from [put] if isinstance(put, Instance) else []
+            puts = (
+                [smaller.with_param(made, name, kind(number)) for kind in kinds] if isinstance(made, Instance) else []
+            )
+            yield from (x for x in puts if isinstance(x, Instance))
 
 
 def inexact(program: Instance) -> Iterator[Instance]:

@@ -289,7 +289,9 @@ class Asker:
 
     def otherwise(self, program: Program) -> bool:
         """Whether a program that was asked about fails in the same stage, in other words or in another respect; of another part
-        of the compiler, where no form is wrong; or gets further."""
+        of the compiler, where no form is wrong; or gets further. What says the same of an output without elements, or that
+        should be NaN or infinite, as the target's is not, does neither.
+        """
         target, shown = self.target, self.outcomes.get(program.id)
         if target is None or shown is None or not self.within([program]):
             return False

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from opera.errors import InvalidTest
+from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 
 onnx = pytest.importorskip("onnx")
 
-from opera.libraries.onnx import references  # noqa: E402
+from opera.libraries.onnx import library, references  # noqa: E402
 from opera.triage.shrink import simpler  # noqa: E402
 
 
@@ -105,6 +109,25 @@ def test_the_function_body_of_an_operator_is_what_it_computes() -> None:
     half = {"X": np.ones((2, 3), np.float16), "S": np.ones(3, np.float16)}
     _, mean = references.evaluate(*model_of("LayerNormalization", 17, half, 2))
     assert isinstance(mean, Tensor) and mean.dtype == "float32"
+
+
+def test_a_compiler_that_takes_no_newer_opset_is_asked_with_the_oldest_that_means_the_same(tmp_path: Path) -> None:
+    """ONNX Runtime had no say of an operator of opset 28, though its kernel is that of opset 18: what it would have said
+    confirmed that two compilers are wrong in the same way."""
+    pytest.importorskip("onnxruntime")
+    newest = onnx.defs.onnx_opset_version()
+    given = (Operand("data", Tensor.of(np.float32([10]))),)
+    program = Instance(
+        "onnx", "ReduceLogSum", {"noop_with_empty_axes": 1}, given, ("reduced",), {"opset": {"": newest}}
+    )
+    manifest = library.wrap(Captured(program, Provenance("s", "f", "t")), "t" * 20, tmp_path)
+    asked = partial(
+        references.ask_compiler, "onnxruntime", path=tmp_path / "model.onnx", feeds={"data": given[0].value}
+    )
+    refused = asked(manifest=msgspec.structs.replace(manifest, offers=()))
+    assert refused.outputs is None and "Opset" in refused.error
+    [found] = asked(manifest=manifest).outputs or []
+    assert isinstance(found, Tensor) and found.array() == pytest.approx([math.log(10)])
 
 
 def test_what_a_body_and_the_evaluator_round_differently_is_no_reference() -> None:

@@ -67,6 +67,22 @@ def test_what_ends_at_a_later_stage_got_past_the_one_that_the_target_ends_in() -
         assert all(ask.otherwise(programs[x]) for x in further), "they do not run"
 
 
+def test_what_says_the_same_of_an_output_without_elements_fails_not_otherwise() -> None:
+    """OpenVINO's `cat` of two empty tensors: a draft said that they fail otherwise, and readers saw the very words."""
+    programs = {
+        x: Instance("onnx", x, {}, (Operand("X", Tensor.of(np.ones(1, "f4"))),), ("Y",), {}) for x in ("Abs", "Add")
+    }
+    said = ("axis 1 is out of the range of the rank", "another thing altogether is wrong with these inputs")
+    ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.target = Outcome(CRASH, "load", "ValueError", said[0])
+    ask.outcomes = {
+        programs[name].id: Outcome(CRASH, "load", "ValueError", message, details={"nothing": True})
+        for name, message in zip(programs, said, strict=True)
+    }
+    assert not ask.fails(ask.outcomes[programs["Abs"].id]), "it is none to file"
+    assert [ask.otherwise(x) for x in programs.values()] == [False, True]
+
+
 def test_files_that_the_checker_refuses_in_most_of_the_same_words_fail_alike() -> None:
     """PyTorch's exporter forgets to expand: a rank differs, or a dimension."""
     rank, size, other = (
