@@ -22,7 +22,7 @@ from opera.report.operators import Operator, operators
 from opera.report.page import Output, page
 from opera.report.programs import lines
 from opera.report.snippet import snippet
-from opera.report.terminal import findings_table
+from opera.report.terminal import findings_lines, findings_table
 from opera.report.words import clean, gist, in_words, near_path, one_line, readiness, status
 from opera.store import defaults, instances, sites, tests, verdicts
 from opera.store.rows import Test as TestRow
@@ -56,7 +56,10 @@ def findings(workspace: Workspace, wanted: Wanted, known: Known = NONE, *, as_js
     if not found:
         console.print(f"None of the {len(everything)} findings is so." if everything else "No findings.")
         return
-    console.print(findings_table(found, console.width))
+    if os.isatty(1):
+        console.print(findings_table(found, console.width))
+    else:
+        console.print(escape("\n".join(findings_lines(found))), soft_wrap=True)
     listed = sum(not x.new for x in found)
     told = "".join(f", {x}" for x in (readiness(found), f"{listed} known" if listed else "") if x)
     count = f"{len(found)} of {len(everything)}" if len(found) < len(everything) else str(len(found))

@@ -140,15 +140,7 @@ def _findings(console: Console, report: Report) -> None:
 
 def findings_table(findings: list[Finding], width: int) -> Table:
     """Return a table of findings, one line each, for a terminal of `width` characters: the sentence says the rest."""
-    versions = {(x.frontend, x.compiler_version) for x in findings}
-    several = len(versions) > len({frontend for frontend, _ in versions})
-    noted = any(x.known for x in findings)
-    rows = [("id", "frontend", *(["version"] if several else []), "tests", *(["known"] if noted else []))]
-    for x in findings:
-        version = [x.compiler_version] if several else []
-        count = f"{len(x.members)}{'?' if x.doubts else ''}"
-        known = [standing(x.known) if x.known else "new"] if noted else []
-        rows.append((x.id, x.frontend, *version, count, *known))
+    rows = _rows(findings)
     longest = [max(map(len, column)) for column in zip(*rows, strict=True)]
     # Whatever the columns before leave is for the sentence; rich itself would squeeze all alike.
     left = width - sum(longest) - 2 * len(longest)
@@ -164,6 +156,29 @@ def findings_table(findings: list[Finding], width: int) -> Table:
     for row in rows[1:]:
         table.add_row(*map(escape, row))
     return table
+
+
+def findings_lines(findings: list[Finding]) -> list[str]:
+    """Return the lines of such a table with whole sentences, for a pipe or a file: what reads them cuts them itself."""
+    rows = _rows(findings)
+    longest = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    kept = ["  ".join(x.ljust(size) for x, size in zip(row, longest, strict=True)) for row in rows]
+    said = ["what is wrong", *(in_list(x, sys.maxsize) for x in findings)]
+    return [f"{row}  {text}" for row, text in zip(kept, said, strict=True)]
+
+
+def _rows(findings: list[Finding]) -> list[tuple[str, ...]]:
+    """Return what stands before the sentences, column by column, with its head."""
+    versions = {(x.frontend, x.compiler_version) for x in findings}
+    several = len(versions) > len({frontend for frontend, _ in versions})
+    noted = any(x.known for x in findings)
+    rows = [("id", "frontend", *(["version"] if several else []), "tests", *(["known"] if noted else []))]
+    for x in findings:
+        version = [x.compiler_version] if several else []
+        count = f"{len(x.members)}{'?' if x.doubts else ''}"
+        known = [standing(x.known) if x.known else "new"] if noted else []
+        rows.append((x.id, x.frontend, *version, count, *known))
+    return rows
 
 
 def _stacked(rows: list[tuple[str, ...]], width: int) -> Table:

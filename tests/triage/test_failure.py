@@ -170,3 +170,12 @@ def test_a_crash_that_says_the_same_of_another_place_is_read_as_the_same(said: s
     assert not says_the_same(one, msgspec.structs.replace(other, stage="infer"))
     short = msgspec.structs.replace(one, message="KeyError 'x'")
     assert not says_the_same(short, short), "it tells nothing"
+
+
+@pytest.mark.parametrize(("location", "same"), [("ort.py:invoke", True), ("ort.py:run", True), ("other.py:run", False)])
+def test_another_function_of_a_file_that_hands_the_same_words_on_is_no_other_failure(location: str, same: bool) -> None:
+    """ONNX Runtime is handed bfloat16 by another function than float32: a script was of the one where the other fails so."""
+    said = Outcome(
+        CRASH, "infer", "Fail", "axis 0 is not in the valid range of this tensor", "ort.py:run", "torch.scatter"
+    )
+    assert alike("onnxexport-torch", said, msgspec.structs.replace(said, location=location)) is same
