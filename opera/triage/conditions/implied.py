@@ -14,6 +14,9 @@ from opera.triage.conditions.lengths import OF_LENGTH_0
 from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, WHOLE, Feature
 from opera.triage.sentence import EMPTY
 
+OF_PROMOTION = " promoted to "
+"""How it is told to what inputs are promoted, or not."""
+
 
 def given(says: str, found: str) -> bool:
     """Whether what else is told tells of a parameter what is told of it: that it is not below another is more than that it is
@@ -40,7 +43,7 @@ def of_one(says: str, found: Iterable[str]) -> bool:
 def unless_of_dtypes(told: Sequence[Feature], besides: list[Feature], passing: Sequence[Program]) -> list[Feature]:
     """Return what else decides without the dtypes that inputs have, where to what they are promoted tells as much, or that a
     number is beyond their integers."""
-    if not any(dtypes.unpromoted(x.says) != x.says or BEYOND_DTYPE in x.says for x in told):
+    if not any(OF_PROMOTION in x.says or BEYOND_DTYPE in x.says for x in told):
         return besides
     left = [x for x in besides if not dtypes.members(x.says)]
     having = (sum(all(y.holds(x) for y in (*told, *of)) for x in passing) for of in (left, besides))

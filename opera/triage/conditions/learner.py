@@ -298,7 +298,9 @@ class Learner:
         """Whether a program that passes may do so for another reason: nothing is computed that could be wrong, or a compiler
         that does not read what decides is right by itself.
         """
-        if self.is_empty(other) or self._computes_less(other) or (not self.loud and self._handed_through(other)):
+        if self.is_empty(other) or self._computes_less(other):
+            return True
+        if not self.loud and (self._handed_through(other) or self._is_lost(other)):
             return True
         if self._is_same_cut(other):
             return True
@@ -346,6 +348,18 @@ class Learner:
     def _is_handed(self, program: Program) -> bool:
         made = self._returned(program)[:1]
         return made != [] and any(x == made[0] for x in smaller.leaves(program))
+
+    def _is_lost(self, other: Program) -> bool:
+        """Whether no finite number is expected of a program, and one is of what is told of: what overflows is infinite by a
+        wrong formula, too (`cdist` with p=100)."""
+        return self._is_finite(self.program) is True and self._is_finite(other) is False
+
+    def _is_finite(self, program: Program) -> bool | None:
+        """Whether there is a finite number in the first output that is expected; None where none is known, or there is none."""
+        made = next((x for x in self._returned(program) if isinstance(x, Tensor) and "float" in x.dtype), None)
+        if made is None or not math.prod(made.shape):
+            return None
+        return bool(np.isfinite(simpler.numbers(made)).any())
 
     def computes(self, program: Program) -> bool:
         """Whether an output of a program has elements; of what is not known nothing speaks against it."""

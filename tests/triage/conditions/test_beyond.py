@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from bearing import F32, borne, call, dtype
 
+from opera.programs.values import Tensor
 from opera.triage.conditions import varied
 from opera.triage.conditions.deciding import Decided
+from opera.triage.conditions.labels import Labelled
 
 
 def beyond(x: Any, *, cut: bool) -> bool | None:
@@ -47,3 +49,26 @@ def test_which_output_is_asked_for_is_told_by_its_place(places: tuple[int, ...],
     program = msgspec.structs.replace(call(F32([1, 2])), outputs=("y", "a", "b", "c"))
     found = borne(program, lambda x: any(any(x.outputs[y : y + 1]) for y in places), loud=True)
     assert found.circumstances == (says,) and found.exact
+
+
+def test_what_overflows_is_right_by_a_wrong_formula_too() -> None:
+    """OpenVINO's `cdist` takes no notice of `p`; of p=100 both the sum and what it computes are infinite."""
+
+    def norm(x: Any) -> float:
+        with np.errstate(over="ignore"):
+            p = np.float32(x.params.get("p", 2.0))
+            return float(np.float32((np.float32([3, 3]) ** p).sum()) ** (1 / p)) if p > 0 else 0.0
+
+    def fails(x: Any) -> bool:
+        return x.params.get("p", 2.0) != 2.0 and math.isfinite(norm(x))
+
+    def outputs(x: Any) -> list[Tensor]:
+        return [Tensor.of(np.float32([norm(x)]))]
+
+    program, told = call(F32([3, 3]), p=1.0), Decided(("p=1.0",))
+    found = borne(program, fails, told, {"p": 2.0}, seen=[Labelled(call(F32([3, 3]), p=100.0), False)], outputs=outputs)
+    assert found.decided.parameters == ("p other than 2.0",) and found.exact
+    loud = borne(
+        program, fails, told, {"p": 2.0}, seen=[Labelled(call(F32([3, 3]), p=100.0), False)], outputs=outputs, loud=True
+    )
+    assert loud.decided.parameters != ("p other than 2.0",) or not loud.exact, "a crash does not hide so"
