@@ -29,6 +29,7 @@ from opera.triage.conditions import (
     scalars,
     sizes,
     varied,
+    windows,
 )
 from opera.triage.conditions.arguments import is_flag, unstated
 from opera.triage.conditions.edges import PLAIN, Edge
@@ -114,6 +115,7 @@ def features(
     yield from sized(program)
     yield from compared(program)
     yield from outgrown(call, known) if call is not None else ()
+    yield from windows.features(call, known) if call is not None else ()
     yield from itertools.starmap(Feature, listing.fewer(program, next(iter(data(program)), "")))
     yield from itertools.starmap(Feature, listing.stated(program, next(iter(data(program)), "")))
     yield from named_axis(call, known) if call is not None else ()

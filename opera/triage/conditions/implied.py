@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from opera.programs.program import Program
-from opera.triage.conditions import dtypes, elementwise, listing, peculiar, removable
+from opera.triage.conditions import dtypes, elementwise, listing, peculiar, removable, windows
 from opera.triage.conditions.lengths import OF_LENGTH_0
 from opera.triage.conditions.stated import BEYOND_DTYPE, NOT_BELOW, WHOLE, Feature
 from opera.triage.sentence import EMPTY
@@ -48,6 +48,15 @@ def unless_of_dtypes(told: Sequence[Feature], besides: list[Feature], passing: S
     left = [x for x in besides if not dtypes.members(x.says)]
     having = (sum(all(y.holds(x) for y in (*told, *of)) for x in passing) for of in (left, besides))
     return left if len(set(having)) == 1 else besides
+
+
+def of_windows(told: list[Feature], besides: Sequence[Feature], passing: Sequence[Program]) -> list[Feature]:
+    """Return what is told of parameters without those of windows, where it is told that one begins behind the input: that says
+    as much of all of them."""
+    if not any(x.says == windows.BEHIND for x in besides):
+        return told
+    left = [x for x in told if re.split(r"\W", x.says.rpartition(".")[2], maxsplit=1)[0] not in windows.OF_WINDOWS]
+    return told if any(all(y.holds(x) for y in (*left, *besides)) for x in passing) else left
 
 
 def of_given(besides: list[Feature], found: list[Feature]) -> tuple[list[Feature], list[Feature]]:

@@ -199,6 +199,7 @@ class Learner:
         found = [*order, *self._of_operands(found, failing)]
         besides = implied.unless_of_dtypes([*parameters, *found], besides, passing)
         besides, found = implied.of_given(besides, found)
+        parameters = implied.of_windows(parameters, [*besides, *found], passing)
         if self.loud:  # a crash hides nowhere: what passes lacks something, though it be short
             having = whole if told or found else [x for x in passing if not self.is_empty(x)]
         unsure = [x for x in unsure if all(y.holds(x) for y in found)]
