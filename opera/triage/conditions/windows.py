@@ -49,7 +49,11 @@ def features(call: Instance, known: Mapping[str, Value]) -> Iterator[Feature]:
 
 def _begins_behind(program: Program, known: Mapping[str, Value]) -> bool:
     rounded = value_of(program, "ceil_mode", known)
-    return rounded in (True, 1) and isinstance(program, Instance) and any(x.begins_behind for x in _windows(program, known))
+    return (
+        rounded in (True, 1)
+        and isinstance(program, Instance)
+        and any(x.begins_behind for x in _windows(program, known))
+    )
 
 
 def _windows(call: Instance, known: Mapping[str, Value]) -> list[Window]:
