@@ -46,6 +46,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, disputed, part, reduction
 from opera.triage.conditions import dtypes
+from opera.triage.contrasts import rows
 from opera.triage.distinct import causes
 from opera.triage.doubts import NOT_SHOWN
 from opera.triage.failure import quiet
@@ -158,13 +159,14 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
             *_route(workspace, shown),
             *_kept(script, short=short),
             *_actual(told, outcome),
-            *_tried(told, shown),
+            *told.remarks,
             *_held(shown),
             *_all_the_same(trial),
             *_seldom(trial),
         ),
         says=running.hide(_says(outcome, told.sentence), hidden),
         model=told.model,
+        contrasts=tuple(rows(told.contrasts, wrong=outcome.verdict == INCONSISTENT)),
         passing=told.passing if all(len(x) <= WIDE for x in told.passing) else (),
         script=script,
         folded=len(script.splitlines()) > FOLD,
@@ -191,28 +193,24 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
 
 
 def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] = (), body: str = "") -> str:
-    """Return the operator, with what is uncommon in what it is given: dtypes, an empty input, parameters not the default,
-    and those on which the rule hangs that is quoted; all of it, where no rule is told of when it fails.
-
-    These stand in brackets, where nothing is known to decide: nothing says that they do. Dtypes do not, where near programs
-    were asked, nor parameters without which all of these fail, too.
+    """Return the operator as it is called by a reduced program; of what is not reduced, with what is uncommon in what it is
+    given: dtypes, an empty input, parameters not the default, and those on which the rule hangs that is quoted.
     """
-    if not shown.firm and not body:
+    if shown.reduction is not None and not body:
         return shown.called(program.operator)
     if shown.told:
         return program.operator
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]
     calls = program.instances()
-    failing, passing = shown.reduction.near if shown.reduction is not None else (0, 0)
-    asked = bool(failing or passing)  # then it is told to decide, or it does not
+    reduced = shown.reduction is not None
     fixed = _fixed(calls[0]) if len(calls) == 1 else frozenset()
     free = [x.value for x in program.inputs if x.name not in fixed]
     dtypes = list(dict.fromkeys(x.dtype for x in free if isinstance(x, Tensor | RandomTensor)))
-    given = [] if asked or (COMMON.issuperset(dtypes) and "bool" not in dtypes[:1]) else dtypes
-    given += ["empty input"] if tensors and 0 in tensors[0].shape and not asked else []
+    given = [] if reduced or (COMMON.issuperset(dtypes) and "bool" not in dtypes[:1]) else dtypes
+    given += ["empty input"] if tensors and 0 in tensors[0].shape and not reduced else []
     given += [words for words, pattern in special(calls[0]) if pattern != EMPTY_INPUTS] if len(calls) == 1 else []
     others = [f"{x.name}={x.value}" for x in told.parameters if x.mark.startswith("default")]
-    given += others if len(others) <= 2 and told.reduced and len(calls) == 1 and (passing or not failing) else []
+    given += others if len(others) <= 2 and reduced and len(calls) == 1 else []
     given += quoting.ruled(calls[0], quoted) if len(calls) == 1 else []
     if body:  # a definition is read with the number at hand that shows it
         given += [f"{x.name}={x.value.numbers().item()}" for x in program.inputs if _single(x.value)]
@@ -307,18 +305,6 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
         yield f"it is off by {outcome.details.get('max_rel', 0.0):.2g} relatively; {TOLERANCE.format(**outcome.details)}"
     if outcome.verdict == INCONSISTENT and not any(x.actual for x in told.outputs) and "drawn" not in outcome.details:
         yield outcome.message
-
-
-def _tried(told: Page, shown: Choice) -> Iterator[str]:
-    """Say with which values it fails and with which it does not, and that nothing near it is right, if so; and where no rule is
-    known, how many programs near it fail."""
-    if told.values:
-        yield told.values
-    of = shown.reduction
-    if shown.firm and of is not None and of.beyond and not of.near[1]:
-        yield f"no program near it is right: the {of.beyond} that were tried without what decides run wrongly, or fail later"
-    if not shown.firm and told.near:
-        yield f"of programs near it {told.near}"
 
 
 def _held(shown: Choice) -> Iterator[str]:

@@ -23,6 +23,7 @@ class Draft(msgspec.Struct, frozen=True):
         shows: What the member shows.
         expected, actual: Lines; `says`: what the compiler says of a crash.
         script: The script; `folded` where it is long, `exit_codes` where it is the reproducer.
+        contrasts: What becomes of the program of the script when one thing alone is another, a line for each.
         passing: The program most like that of the script that passes, call by call.
         log: What it printed of the failure.
         reduced: Whether it is of a reduction; `origin` the test that it was made of, `whose` what made that, if not people.
@@ -51,6 +52,7 @@ class Draft(msgspec.Struct, frozen=True):
     actual: tuple[str, ...] = ()
     says: str = ""
     model: tuple[str, ...] = ()
+    contrasts: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
     script: str = ""
     folded: bool = False

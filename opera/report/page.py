@@ -24,15 +24,15 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame
 from opera.triage.blame import Blame
-from opera.triage.conditions.removable import LEFT_OUT
 from opera.triage.conditions.removable import key as deciding_key
+from opera.triage.contrasts import Contrast
 from opera.triage.distinct import causes, twins
 from opera.triage.evidence import Evidence
 from opera.triage.findings import Finding
 from opera.triage.reduction import SINCE, Reduction
 from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.sentence import drawn as drawn_wrongly
-from opera.triage.sentence import listed, said
+from opera.triage.sentence import listed, said, together
 from opera.triage.versions import since
 
 FURTHER = 4
@@ -69,7 +69,9 @@ class Page(msgspec.Struct, frozen=True):
         reduced: Whether it is the reduction of that.
         caller: The operator that calls the one of a reduction, where that is another.
         finished: Whether nothing smaller was left to try.
-        near: What programs near a reduced one showed; `values`: with which values of what is told it fails, and with which not.
+        near: What programs near a reduced one showed; `seems`: what seems to decide, as far as they bear it out.
+        contrasts: What becomes of it when one thing alone is changed.
+        remarks: What else was seen of it, a line each.
         model: The program call by call, a line each; `passing`: the one most like it that passes.
         parameters: Those that decide or are not the default.
         outputs: Those that differ, or the first where nothing was returned.
@@ -94,7 +96,9 @@ class Page(msgspec.Struct, frozen=True):
     caller: str = ""
     finished: bool = True
     near: str = ""
-    values: str = ""
+    seems: str = ""
+    contrasts: tuple[Contrast, ...] = ()
+    remarks: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
@@ -133,7 +137,9 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         caller=_caller(program, origin.operator) if reduced and origin and not reduced.incidental else "",
         finished=reduced is None or reduced.finished,
         near=_near(reduced, unknown=not chosen.firm) if reduced else "",
-        values="; ".join(_values(reduced, outcome) if reduced and chosen.firm and not chosen.at else _at(chosen)),
+        seems=listed(together(chosen.seems)) if chosen.seems else "",
+        contrasts=reduced.contrasts if reduced else (),
+        remarks=tuple(_remarks(chosen)),
         model=tuple(lines(program)),
         passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),
         parameters=tuple(_parameters(program, reduced if chosen.firm else None)),
@@ -213,44 +219,13 @@ def _further(reduced: Reduction) -> str:
     return f"; of {asked} further ones, in which several things differ, {'all' if as_told == asked else as_told} do as is told"
 
 
-UNSTATED = LEFT_OUT.strip()
-"""What stands for the value of a parameter that has none."""
-
-
-def _at(chosen: Choice) -> Iterator[str]:
-    """Yield that a certain form is shown where nothing is left to chance."""
+def _remarks(chosen: Choice) -> Iterator[str]:
+    """Yield that a certain form is shown where nothing is left to chance, and that a crash needs elements."""
+    of, outcome = chosen.reduction, chosen.verdict.outcome
     if chosen.at:
         yield f"shown with {listed(chosen.at)}, which leaves nothing to chance; drawn at random it is wrong, too"
-
-
-def _values(reduced: Reduction, outcome: Outcome) -> Iterator[str]:
-    """Yield with which values it fails, and with which not, and whether it runs where there is nothing to compute."""
-    if told := tried_values(reduced.values, outcome):
-        yield told
-    if reduced.empty and outcome.verdict in (CRASH, REFUSED, *DEATHS):
-        yield "it runs where a tensor has no elements"
-
-
-def tried_values(values: Sequence[tuple[str, bool | None]], outcome: Outcome) -> str:
-    """Say with which values it fails, and with which not: `wrong for bias of 0.8, 1.5 and 0.5; right for 0, 1 and left out`;
-    and with which in another respect.
-
-    Nothing where none of them passes: then no value decides, or nobody tried one that does not; nor where one is told of both.
-    """
-    sides = [{text for text, fails in values if fails is of} for of in (True, False)]
-    if not sides[1] or sides[0] & sides[1]:
-        return ""
-    name = next((text.partition("=")[0] for text, _ in values if "=" in text), "")
-    words = [
-        (text.removeprefix(f"{name}=").removeprefix(f"{name} ") if name else text, fails) for text, fails in values
-    ]
-    bad, good, odd = ([text for text, fails in words if fails is of] for of in (True, False, None))
-    wrong, right = ("wrong", "right") if outcome.verdict == INCONSISTENT else ("it fails", "it runs")
-    without = bad == [UNSTATED]  # the name stands where it is first told
-    own = f"where {name} is left out" if without else f"for {f'{name} of ' if name else ''}{listed(bad)}"
-    right += " where it is left out" if good == [UNSTATED] else f" for {listed(good)}"
-    otherwise = f"; {wrong} otherwise {'where it is left out' if odd == [UNSTATED] else f'for {listed(odd)}'}"
-    return f"{wrong} {own}; {right}{otherwise if odd else ''}"
+    if of is not None and of.empty and outcome.verdict in (CRASH, REFUSED, *DEATHS):
+        yield "programs near it in which a tensor has no elements run"
 
 
 def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Parameter]:

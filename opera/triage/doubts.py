@@ -63,8 +63,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         large: That its program may be larger than it need be (`unreduced`), or nothing.
         gone: What blame, or who was to reduce it, saw of its program, where that does not fail any more, or nothing.
         shown: In how many runs its script showed it, and how often it was run; (0, 0) where it was not.
-        unexplained: How many near programs fail, and pass, where it is not told why (`unexplained`); else None.
-        contradicted: What speaks against what is told of when it fails (`contradicted`), or nothing.
+        unexplained: How many near programs fail, and pass, where nothing that is changed alone makes it pass, and nothing else
+            tells why (`unexplained`); else None.
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
         alike: Who gives the same answer as the compiler, where no more implementations give the expected one, or nothing.
         off: By how much it is off, where that is little more than is tolerated (`triage.failure.slight`), or nothing.
@@ -89,7 +89,6 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     gone: str = ""
     shown: tuple[int, int] = (0, 0)
     unexplained: tuple[int, int] | None = None
-    contradicted: str = ""
     dying: str = ""
     alike: str = ""
     odd: bool = False
@@ -154,8 +153,6 @@ def doubts(of: Standing) -> Iterator[str]:
         failing, passing = of.unexplained
         apart = f"{passing} pass, and nothing that is told separates them"
         yield f"{UNEXPLAINED}: {failing} near programs fail, {apart if passing else NO_ORDINARY}"
-    elif of.contradicted:
-        yield of.contradicted
 
 
 def unreduced(finding: str, finished: bool | None) -> str:

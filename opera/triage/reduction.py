@@ -12,6 +12,7 @@ from opera.programs.program import Captured, parse_captured
 from opera.programs.verdicts import Outcome
 from opera.store import examined
 from opera.store.workspace import Workspace
+from opera.triage.contrasts import Contrast
 
 SINCE = "opset "
 """How it begins that a program fails as of a version of its operator, and passes as of the one before."""
@@ -37,9 +38,6 @@ class Reduction(msgspec.Struct, frozen=True):
         empty: Whether all near programs without elements do not fail that have all that is told; False where there is none.
         tried: What programs say of which several things differ, and of which nothing was learned: of those that have all that
             is told, how many fail and pass; and of the others (opera.triage.conditions.further).
-        values: Which values of what is told were tried alone, and whether the program fails with each, its own first; None: in
-            another respect: `("bias=0.8", True), ("bias=1", False)` (opera.triage.conditions.values); nothing where no more
-            than its own was.
         passing: The form of the program most like it that passes; None where none is known.
         explained: Whether all that have what decides fail; False where more decides that is not known.
         usual: Whether an ordinary call of the operator fails (opera.triage.conditions.usual); None: nobody asked.
@@ -64,6 +62,7 @@ class Reduction(msgspec.Struct, frozen=True):
         incidental: Operators beside its own that fail so of the same input (opera.triage.reducer.incidental).
         siblings: Other operators that fail so of the same inputs, and whose names are similar or which take as many
             (opera.triage.reducer.siblings).
+        contrasts: What becomes of it when one thing of it is changed alone (opera.triage.contrasts).
         parts: Operators of the exported file that are wrong by themselves, where the call is made of several: `MIRROR_PAD
             (keras.ops.pad)` (opera.triage.reducer.parts).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
@@ -85,7 +84,6 @@ class Reduction(msgspec.Struct, frozen=True):
     beyond: int = 0
     empty: bool = False
     tried: tuple[int, int, int, int] = (0, 0, 0, 0)
-    values: tuple[tuple[str, bool | None], ...] = ()
     passing: dict[str, Any] | None = None
     explained: bool = True
     usual: bool | None = None
@@ -107,6 +105,7 @@ class Reduction(msgspec.Struct, frozen=True):
     whatever: bool = False
     settings: tuple[str, ...] = ()
     named: tuple[tuple[str, str], ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
 
     def program(self) -> Captured:
         """Return the reduced program."""

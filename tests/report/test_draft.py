@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -320,19 +319,20 @@ def test_a_title_names_the_dtypes_that_the_operator_leaves_open_where_they_are_u
     )
 
 
-@pytest.mark.parametrize(
-    ("near", "told"), [((28, 0), "EyeLike"), ((28, 3), "EyeLike (k=1)"), ((0, 0), "EyeLike (uint8, k=1)")]
-)
-def test_a_dtype_without_which_all_fail_alike_is_not_in_a_title(near, told):
+def test_a_reduced_program_is_told_as_it_is_called_and_a_body_by_the_number_that_shows_it():
     call = Instance(
         "onnx", "EyeLike", {"k": 1}, (Operand("input", Tensor.of(np.uint8([[1]]))),), ("y",), {"opset": {"": 22}}
     )
     parameter = type("Parameter", (), {"name": "k", "value": 1, "mark": "default 0"})
     page = type("Told", (), {"parameters": (parameter,), "reduced": True, "blame": None})
-    of = type("Reduction", (), {"near": near})
-    assert (
-        stage._what(call, page, type("Shown", (), {"deciding": (), "told": (), "reduction": of, "firm": True})) == told
-    )
+    seen = Outcome("crash")
+    form = Captured(call, Provenance("suite", "file", "test")).form()
+    verdict = Verdict("t", "tvm-onnx", "v", "e", seen, "F")
+    shown = Choice(verdict, verdict, Reduction("F", "e", "tvm-onnx", "v", "t", form, seen))
+    assert stage._what(call, page, shown) == "EyeLike(input=uint8([[1]]), k=1)"
+    assert stage._what(call, page, shown, body="EyeLike's function body") == "EyeLike (k=1, input=1)"
+    without = type("Shown", (), {"told": (), "reduction": None})
+    assert stage._what(call, page, without) == "EyeLike (uint8)"
 
 
 def test_what_a_script_printed_is_cut_to_its_failure():
@@ -452,21 +452,6 @@ def test_a_process_may_die_of_its_fault_by_another_signal(found, seen, shown):
     """A string that is freed twice ends one run by SIGSEGV and the next by SIGABRT."""
     exhibit = Exhibit("F1", "f", "c", {}, "onnx", ABORT, "infer", found, "")
     assert running.fails_so(exhibit, Trial("F1", seen, "")) is shown
-
-
-@pytest.mark.parametrize(("near", "beyond", "told"), [((9, 0), 3, 1), ((9, 1), 3, 0), ((9, 0), 0, 0)])
-def test_that_nothing_near_it_is_right_is_told(near, beyond, told):
-    """`kthvalue` on OpenVINO ends with a 1-d input, and is wrong with all others."""
-    seen = Outcome("crash", "load", "OpConversionFailure", "vector")
-    call = Instance("torch", "torch.kthvalue", {"k": 1}, (), (), {})
-    form = Captured(call, Provenance("suite", "file", "test")).form()
-    of = Reduction("F", "e", "openvino-torch", "v", "t", form, seen, deciding=("k=1",), near=near, beyond=beyond)
-    shown = Verdict("t", "openvino-torch", "v", "e", seen, "F")
-    told_of = SimpleNamespace(values="", near="")
-    said = [
-        x for x in stage._tried(told_of, Choice(shown, shown, of)) if x.startswith("no program near it is right: the 3")
-    ]
-    assert len(said) == told
 
 
 def test_in_how_many_runs_it_is_so_is_told_where_it_is_not_in_all():

@@ -14,21 +14,24 @@ from opera.errors import UsageError
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Named, Optional, RandomTensor, Sequence, Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
+from opera.programs.verdicts import Outcome
 from opera.report import programs, show
 from opera.report.chosen import Wanted
-from opera.report.page import _agreement, _near, _values, tried_values
+from opera.report.page import _agreement, _near, _remarks
 from opera.report.terminal import findings_table
 from opera.sources.deeprel import relations
 from opera.sources.deeprel.plans import Pair, Tried
 from opera.store import sites
 from opera.store.folders import kept_outputs
+from opera.store.rows import Verdict
 from opera.store.sites import Seen
 from opera.triage import blame, reduction
 from opera.triage.blame import Blame
+from opera.triage.contrasts import Contrast
 from opera.triage.evidence import Evidence
 from opera.triage.findings import findings
 from opera.triage.reduction import Reduction
+from opera.triage.reproducers.choice import Choice
 
 
 def shown(capsys, workspace, name: str) -> str:
@@ -144,6 +147,9 @@ def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environmen
     line = Captured(program, Provenance("node-tests", "cases.py", "t"), None).form()
     known = ("Fbbbbbbbb", environments["tvm"])
     smallest = Reduction(*known, "tvm-onnx", "inputs", "t1", line, outcome, "reduced", ("mode='wrap'",))
+    smallest = msgspec.structs.replace(
+        smallest, contrasts=(Contrast("mode", "'wrap'", passes=("'reflect'", "left out")),)
+    )
     reduction.save(workspace, smallest)
     blame.save(workspace, Blame(*known, "t1", CONVERSION, "of the test before", (Evidence("tvm 1", "fails"),)))
     before = shown(capsys, workspace, "Fbbbbbbbb")
@@ -154,8 +160,11 @@ def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environmen
     )
     text = shown(capsys, workspace, "Fbbbbbbbb")
     parts = (
-        "TVM computes Pad with mode='wrap' wrongly: y[0] is 0, not 2.5", "The model (called by Cast, ", "x = float32[1]: 2.5",
-        "y = Pad(x, mode='wrap')  # opset 25", "mode='wrap'  (it decides, default 'constant')", "expected  float32[1]: 2.5",
+        "TVM computes Pad(x=float32([2.5]), mode='wrap') wrongly: y[0] is 0, not 2.5",
+        "The model (called by Cast, ", "x = float32[1]: 2.5",
+        "y = Pad(x, mode='wrap')  # opset 25", "mode='wrap'  (it decides, default 'constant')",
+        "One thing changed, all else as it is",
+        "mode: wrong for 'wrap'; right for 'reflect' and where left out", "expected  float32[1]: 2.5",
         "actual    float32[1]: 0", "Blame: conversion: the module before any pass is wrong", "no passes  fails",
         "onnx__Pad.html",
     )  # fmt: skip
@@ -198,14 +207,14 @@ def test_that_what_decides_is_not_known_is_said_only_of_what_is_held_back_for_it
     assert _near(of, unknown=unknown) == wanted
 
 
-def test_what_gets_further_than_a_crash_is_counted_and_what_runs_without_elements_is_told():
+def test_what_gets_further_than_a_crash_is_counted_and_that_others_run_without_elements_is_told():
     told = {"deciding": ("k=2",), "near": (73, 0), "beyond": 4}
     of = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), **told)
     assert _near(of, unknown=False) == "73 that have what decides fail; 4 without it run wrongly, or end later"
-    assert [*_values(of, of.outcome)] == []
-    bare = msgspec.structs.replace(of, empty=True, values=(("int8", True), ("int32", False)))
-    words = ["it fails for int8; it runs for int32", "it runs where a tensor has no elements"]
-    assert [*_values(bare, of.outcome)] == words
+    shown = Verdict("t", "f", "v", "e", of.outcome, "F")
+    assert [*_remarks(Choice(shown, shown, of))] == []
+    bare = Choice(shown, shown, msgspec.structs.replace(of, empty=True))
+    assert [*_remarks(bare)] == ["programs near it in which a tensor has no elements run"]
 
 
 def test_who_confirmed_a_test_still_does_where_nobody_can_run_what_was_made_of_it():
@@ -358,32 +367,3 @@ def test_a_tensor_in_a_list_is_told_once() -> None:
     given = (Operand("tensors.0", Tensor.of(np.float32([1]))), Operand("other", Tensor.of(np.float32([2]))))
     call = Instance("torch", "torch.hstack", {"tensors": (Named("value.input", "tensors.0"),)}, given, ("y",), {})
     assert list(programs.lines(call))[-1] == "y = torch.hstack(other, tensors=(tensors.0,))"
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict", "wanted"),
-    [
-        (
-            (("bias=0.8", True), ("bias=0.5", True), ("bias=0", False), ("bias left out", False)),
-            INCONSISTENT,
-            "wrong for bias of 0.8 and 0.5; right for 0 and left out",
-        ),
-        ((("int8", True), ("int32", False)), CRASH, "it fails for int8; it runs for int32"),
-        ((("k=4", True), ("k left out", False)), CRASH, "it fails for k of 4; it runs where it is left out"),
-        ((("k left out", True), ("k=4", False)), INCONSISTENT, "wrong where k is left out; right for 4"),
-        ((("k=1", True), ("k=2", True)), CRASH, ""),
-        (
-            (("int8", True), ("int32", False), ("(int8, f4)", None)),
-            CRASH,
-            "it fails for int8; it runs for int32; it fails otherwise for (int8, f4)",
-        ),
-        (
-            (("k=4", True), ("k=1", False), ("k left out", None)),
-            INCONSISTENT,
-            "wrong for k of 4; right for 1; wrong otherwise where it is left out",
-        ),
-        ((), CRASH, ""),
-    ],
-)
-def test_values_that_were_tried_alone_are_told(values, verdict, wanted):
-    assert tried_values(values, Outcome(verdict)) == wanted

@@ -152,7 +152,6 @@ def test_programs_may_speak_against_what_is_told(verdict, despite, tried, wanted
     of = Reduction("F", "e", "f", "v", "t", {}, Outcome(verdict), near=(10, 9), despite=despite, tried=tried)
     said = contradicted(of, ("k=2",))
     assert said.partition(": ")[2] == wanted
-    assert wanted in " ".join(doubts(Standing(**GOOD, contradicted=said)))
     assert bool(contradicted(of, ())) == bool(said)
 
 

@@ -51,7 +51,6 @@ from opera.triage.conditions.near import alone
 from opera.triage.conditions.ordinary import comparable, given_names
 from opera.triage.conditions.ranks import ALL
 from opera.triage.conditions.stated import value_of
-from opera.triage.conditions.values import tried as tried_values
 from opera.triage.sentence import lowered
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
@@ -80,7 +79,6 @@ class Borne(NamedTuple):
         exact: Whether all that have all that is told fail, and all others pass.
         despite: How many pass though they have all that is told, and no other reason for it is known.
         tried: What programs say of which several things differ, and nothing of what is told was learned.
-        values: Which values of what is told were tried alone, and whether the program fails with each; None: otherwise.
         passing_one: The program most like it that passes, and lacks something of what is told; None where none is known.
         usual: Whether an ordinary call fails (opera.triage.conditions.usual); None: nobody asked.
         named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
@@ -98,7 +96,6 @@ class Borne(NamedTuple):
     tried: Tried = Tried()
     usual: bool | None = None
     passing_one: Program | None = None
-    values: tuple[tuple[str, bool | None], ...] = ()
     named: tuple[tuple[str, str], ...] = ()
     beyond: int = 0
     empty: bool = False
@@ -340,7 +337,7 @@ def borne_out(
         learn(asked(itertools.islice(made.in_doubt(known, told), AT_A_TIME)))
         learn(_numbers(made, told, asked))
         learn(asked(made.varied(told, known)))
-    return _borne(made, *_on_further(made, known, told, asked, corpus, go_on), wrong)
+    return _borne(made, *_on_further(made, known, told, asked, corpus, go_on))
 
 
 def _of_numbers(program: Instance, known: Mapping[str, Value], told: Told) -> bool:
@@ -441,7 +438,7 @@ def _plainest(made: Learner, known: Sequence[Labelled]) -> Instance:
     return cast(Instance, first) if any(x.fails and x.program == first for x in known) else made.program
 
 
-def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, wrong: Sequence[Program]) -> Borne:
+def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -> Borne:
     """Return what is told in the end."""
     all_of_rank = any(x.says.startswith(ALL) for x in told.found)  # then one of them is no news
     found = [x.says for x in told.found]
@@ -458,7 +455,6 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, w
     right = [x for x in known if not x.fails and made.passes(x.program)]
     beside = _passing_one(made, right, told)
     named = tuple((x.says, x.words) for x in told.all if x.words)
-    values = tried_values(made.program, (*left.parameters, *left.besides, *more), known, wrong, dict(named))
     bare = {x.fails for x in known if told.holds(x.program) and made.is_empty(x.program)}
     beyond = sum(not x.fails and not made.passes(x.program) and not told.holds(x.program) for x in known)
     return Borne(
@@ -471,7 +467,6 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried, w
         tried,
         ordinary,
         beside,
-        values,
         named,
         beyond,
         bare == {False},

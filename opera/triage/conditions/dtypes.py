@@ -197,10 +197,10 @@ def named(value: Value) -> list[Value]:
 
 def about_equal(one: Program, other: Program) -> bool:
     """Whether numbers are about the same in other dtypes: 300 is no uint8, 1e6 no float16."""
-    return all(map(_about_equal, smaller.leaves(one), smaller.leaves(other)))
+    return all(map(about_equal_leaves, smaller.leaves(one), smaller.leaves(other)))
 
 
-def _about_equal(one: Leaf, other: Leaf) -> bool:
+def about_equal_leaves(one: Leaf, other: Leaf) -> bool:
     if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.dtype == other.dtype:
         return True
     if other.dtype == "string":

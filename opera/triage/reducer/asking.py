@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -34,6 +36,7 @@ from opera.programs.verdicts import (
 )
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
+from opera.triage import contrasts
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.failure import alike, as_wrong, both_invalid, rounded, same_words, says_the_same
@@ -56,6 +59,8 @@ STAGES = ("load", "compile", "infer")
 """Stages of a frontend, one after the other."""
 FORMS = ("shape", "dtype")
 """Symptoms of an output in another form, whose numbers may be right."""
+ALONE = 24
+"""Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
 SILENT = 3
 """Programs of each symptom that are remembered as wrong where the target fails in words."""
 
@@ -347,6 +352,24 @@ class Asker:
             if fails or (not hidden and (self._runs(x) or self.gets_further(x)))
         ]
         return [*asked, *(Labelled(x, fails=False) for x in self.ordinary if not self._within_rounding)]
+
+    def alone(self, program: Program) -> list[tuple[Program, bool | None]]:
+        """Return programs that were asked about in which one thing alone is another than in this one, and whether each fails in
+        the same way, passes, or fails in another way (None); a few are asked about now, whose numbers differed besides."""
+        known = [x for name, x in self.programs.items() if name in self.outcomes]
+        found: list[tuple[Program, bool | None]] = []
+        with suppress(Spent):
+            for x in itertools.islice(contrasts.alone(program, known), ALONE):
+                self.look([x])
+        for x in [x for name, x in self.programs.items() if name in self.outcomes]:
+            if contrasts.change(x, program) is None:
+                continue
+            with suppress(Spent):  # whoever is to confirm it is not asked about the others
+                [fails] = self.label([x])
+                right = self.outcomes[x.id].verdict == PASS and bool(self.within([x]))
+                if fails or right or self.otherwise(x):
+                    found.append((x, True if fails else False if right else None))
+        return found
 
     def within(self, programs: Sequence[Program]) -> list[Program]:
         """Return the programs that documentation admits as far as it does the target."""

@@ -41,6 +41,7 @@ from opera.run.probe import Probe, Question
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
+from opera.triage import contrasts
 from opera.triage.conditions import circumstances, deciding, dtypes, ordinary, readable
 from opera.triage.failure import alike, words
 from opera.triage.reducer import inner, older, settings, witness
@@ -61,7 +62,7 @@ SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
 SEARCH, LEFT = 0.75, 0.5
 """Share of that for the search, the rest is for asking what decides; and the share of what the search left that goes there."""
-SIBLINGS = 0.2
+SIBLINGS, ALONE = 0.2, 0.15
 """Share of that which asking for siblings may take in addition."""
 PATIENCE = 10.0
 """Seconds that a candidate may take: one that is much slower than a member is no smaller."""
@@ -176,7 +177,6 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         beyond=borne.beyond,
         empty=borne.empty,
         tried=borne.tried,
-        values=borne.values,
         named=borne.named,
         passing=None if right is None else ask.captured(right).form(),
         explained=borne.exact,
@@ -196,10 +196,14 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         incidental=simple.others if set(simple.others).isdisjoint(found.operators) else (),
         whatever=simple.always,
     )  # fmt: skip
+    ask.budget = Budget(ALONE * seconds)
+    shown = (*contrasts.contrasts(found, ask.alone(found)), *contrasts.comes(reduction.besides))
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
     family = siblings(ask, workspace, found, told, defaults)
-    return msgspec.structs.replace(reduction, siblings=family, parts=parts(ask, found, reduction.outcome))
+    return msgspec.structs.replace(
+        reduction, contrasts=shown, siblings=family, parts=parts(ask, found, reduction.outcome)
+    )
 
 
 def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, Program]:

@@ -24,7 +24,7 @@ from opera.triage.distinct import kinship
 from opera.triage.doubts import contradicted, unexplained
 from opera.triage.given import given
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import EQUAL, at_limit, brief, drawn, is_relation
+from opera.triage.sentence import EQUAL, TRAINING, at_limit, brief, drawn, is_relation
 from opera.triage.shrink import shapes
 
 SMALL = 16
@@ -87,7 +87,7 @@ class Choice(NamedTuple):
 
     @property
     def firm(self) -> bool:
-        """Whether near programs bear out what is told to decide, or that nothing need; else it is told as one program.
+        """Whether near programs bear out what seems to decide, or that nothing need.
 
         Of numbers that are drawn wrongly nothing is asked, for some parameters hide that.
         """
@@ -106,6 +106,11 @@ class Choice(NamedTuple):
         return unexplained(of, self.deciding)
 
     @property
+    def alone(self) -> bool:
+        """Whether the program passes when one thing alone is another: then it is shown what makes it fail."""
+        return self.reduction is not None and any(x.passes for x in self.reduction.contrasts)
+
+    @property
     def contradicted(self) -> str:
         """What near programs say against what is told to decide."""
         return "" if self.reduction is None else contradicted(self.reduction, self.deciding)
@@ -117,15 +122,22 @@ class Choice(NamedTuple):
         return of is not None and bool(of.incidental) and of.whatever and self.firm
 
     def called(self, operator: str) -> str:
-        """Return the operator, with what it is given where no rule is told of when it fails."""
+        """Return the operator, with what it is given: that it fails so was seen, and is so whatever seems to decide."""
         of = self.reduction
-        what = given(of.program().program) if of is not None and not self.firm else ""
+        what = given(of.program().program) if of is not None and not self.incidental else ""
         return f"{operator}{' ' if JOINED in operator else ''}({what})" if what else operator
 
     @property
     def sure(self) -> tuple[str, ...]:
-        """What is told to decide, and is borne out, and the settings that it needs."""
-        return self.told if self.firm else self.settings
+        """What is told of it beside how it is called: settings that it needs, that it trains, since which version of its
+        operator it fails; of what fails whatever is computed, what it is given."""
+        beside = (x for x in self._named if x == TRAINING or x.startswith(reduction.SINCE))
+        return self.told if self.incidental else (*beside, *self.settings)
+
+    @property
+    def seems(self) -> tuple[str, ...]:
+        """What seems to decide, where near programs bear it out: it may be told too widely, or not widely enough."""
+        return self._named if self.firm else ()
 
     @property
     def _named(self) -> tuple[str, ...]:

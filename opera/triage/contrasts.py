@@ -1,0 +1,278 @@
+"""What becomes of a failing program when one thing of it is changed alone: what a reader checks first, and nobody need believe.
+
+A rule of when it fails may be told too widely or too narrowly; that `dilation=2` fails and `dilation=1` passes, all else as it
+is, was seen. Everything else about a failure is told beside this (opera.triage.conditions), as what it seems to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from opera.programs.program import Graph, Instance, Program
+from opera.programs.values import RandomTensor, Tensor, Value
+from opera.triage.conditions import dtypes as dtypes_
+from opera.triage.conditions import removable
+from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT
+from opera.triage.shrink import simpler, smaller
+
+VALUES, DTYPES, ROWS = 6, 14, 8
+"""Values of one thing that are told of each kind, dtypes, and things."""
+NUMBERS, LONG = 6, 60
+"""Elements of a tensor that are told one by one, and characters of a value."""
+LEFT_OUT = "left out"
+OPSET = "(opset)"
+"""The context of an ONNX call that states versions, of each domain."""
+COMES = {
+    NO_CONSTANT: ("an input", "a constant"),
+    GRAPH_INPUT: ("an input of the model", "what another call makes"),
+    NO_ATTRIBUTE: ("an input", "an attribute of an older opset"),
+}
+"""How it ends that an input comes to the model in some way → that, and with what else it passes."""
+
+
+class Contrast(msgspec.Struct, frozen=True):
+    """One thing of a program, and what the program shows with another in its place, all else as it is.
+
+    Attributes:
+        what: `dilation`, `dtype of input`, `shape of input`, `input` (its numbers), `opset`.
+        own: What the program has.
+        fails, passes, otherwise: With what it fails in the same way, passes, and fails in another way; the simplest first.
+    """
+
+    what: str
+    own: str
+    fails: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
+    otherwise: tuple[str, ...] = ()
+
+    @property
+    def tells(self) -> bool:
+        """Whether it fails no more in the same way with something else."""
+        return bool(self.passes or self.otherwise)
+
+
+class Change(NamedTuple):
+    """The one thing in which a program differs from another: what it is, what each has, and whether it is alone so.
+
+    `alone` is false where numbers differ besides that anybody may choose.
+    """
+
+    what: str
+    own: str
+    now: str
+    order: tuple[float, ...] = ()
+    alone: bool = True
+
+
+def change(program: Program, of: Program) -> Change | None:
+    """Return the one thing in which a program differs from another, None where it is none, or several."""
+    if program.id == of.id or _structure(program) != _structure(of):
+        return None
+    ours, theirs = _params(program), _params(of)
+    named = [x for x in {**theirs, **ours} if not _same(ours.get(x), theirs.get(x), x in ours, x in theirs)]
+    now, own = ({x.name: x.value for x in y.inputs} for y in (program, of))
+    given = [x for x in {**own, **now} if (now.get(x) is None) != (own.get(x) is None)]
+    pairs = {x: (now[x], own[x]) for x in own if x in now and x not in given and now[x] != own[x]}
+    tensors = {x: y for x, y in pairs.items() if all(isinstance(z, Tensor | RandomTensor) for z in y)}
+    if len(tensors) < len(pairs):
+        return None
+    dtypes = [x for x, (a, b) in tensors.items() if a.dtype != b.dtype]
+    shapes = [x for x, (a, b) in tensors.items() if a.shape != b.shape]
+    numbers = [x for x in tensors if x not in dtypes and x not in shapes]
+    free = [x for x in numbers if not smaller.states(own[x])]
+    every = [x for x in own if isinstance(own[x], Tensor | RandomTensor)]
+    match (named, given, dtypes, shapes):
+        case [[one], [], [], []] if free == numbers:
+            had, has = _param(theirs, one), _param(ours, one)
+            return Change(_called(of, one), had, has, _order(ours.get(one)), not numbers)
+        case [[one], [name], [], []] if one[1] == name and not numbers:  # a number stands for a tensor
+            had = _param(theirs, one) if one in theirs else _tensor(own.get(name))
+            return Change(name, had, _param(ours, one) if one in ours else _tensor(now.get(name)))
+        case [[], [name], [], []] if not numbers:
+            return Change(name, _tensor(own.get(name)), _tensor(now.get(name)))
+        case [_, [], [_, *_], []] if free == numbers and all(simpler.is_type(x) for _, x in named):
+            kept = not numbers and all(_as_cast(*tensors[x]) for x in dtypes)
+            some = dtypes if len(dtypes) == 1 else every
+            had, has = (_each([z.dtype for z in x]) for x in (_held(own, some), _held(now, some)))
+            return Change(_of("dtype", some, every), had, has, alone=kept)
+        case [[], [], [], [_, *_]] if not numbers:
+            some = shapes if len(shapes) == 1 else every
+            had, has = (", ".join(map(_shape, x)) for x in (_held(own, some), _held(now, some)))
+            return Change(_of("shape", some, every), had, has, _size(_held(now, some)[0]))
+        case [[], [], [], []] if len(numbers) == 1:
+            [(changed, kept_)] = (tensors[x] for x in numbers)
+            had, has = _numbers(kept_), _numbers(changed)
+            return Change(numbers[0], had, has) if had and has else None
+    return None
+
+
+def alone(program: Program, seen: Iterable[Program]) -> Iterator[Program]:
+    """Yield the program with what others have in place of one thing alone, of those that have other numbers besides."""
+    done = set[tuple[str, str]]()
+    for x in seen:
+        found = change(x, program)
+        if found is None or found.alone or (found.what, found.now) in done:
+            continue
+        if (made := _with(program, x)) is not None and made.id != program.id:
+            done.add((found.what, found.now))
+            yield made
+
+
+def contrasts(program: Program, shown: Iterable[tuple[Program, bool | None]]) -> tuple[Contrast, ...]:
+    """Return what was changed alone of a program, those things first with which it passes.
+
+    Args:
+        shown: Programs, and whether each fails in the same way (True), passes (False), or fails in another way (None).
+    """
+    found: dict[str, tuple[str, dict[str, tuple[bool | None, Change]]]] = {}
+    for x, how in shown:
+        made = change(x, program)
+        if made is not None and made.alone and made.now != made.own and len(made.now) <= LONG:
+            found.setdefault(made.what, (made.own, {}))[1].setdefault(made.now, (how, made))
+    rows = [_row(what, own, told) for what, (own, told) in found.items()]
+    return tuple(sorted(rows, key=lambda x: (not x.passes, not x.otherwise))[:ROWS])
+
+
+def comes(besides: Iterable[str]) -> Iterator[Contrast]:
+    """Yield how inputs come to the model, as far as a failure needs that (opera.triage.conditions.deciding)."""
+    for says in besides:
+        for ending, (own, other) in COMES.items():
+            if says.endswith(ending):
+                yield Contrast(f"how {says.removesuffix(ending).strip()} comes to the model", own, passes=(other,))
+
+
+def _row(what: str, own: str, told: Mapping[str, tuple[bool | None, Change]]) -> Contrast:
+    def of(which: bool | None) -> tuple[str, ...]:
+        some = sorted((x for how, x in told.values() if how is which), key=lambda x: (len(x.now), x.order, x.now))
+        kept = some[: DTYPES if what.startswith("dtype") else VALUES]
+        return tuple(x.now for x in sorted(kept, key=lambda x: (x.order, x.now)))
+
+    return Contrast(what, own, of(True), of(False), of(None))
+
+
+# ---------------------------------------------------------------------- one thing
+
+
+def _structure(program: Program) -> object:
+    """Return what must be the same: which operators are called, of what, and what is asked for."""
+    if isinstance(program, Graph):
+        wired = tuple((x.operator, tuple(y.name for y in x.inputs), x.outputs) for x in program.calls)
+        return wired, program.outputs
+    return program.operator, program.outputs
+
+
+def _params(program: Program) -> dict[tuple[int, str], Value]:
+    """Return (call, name) → value of all parameters, and of what else a call is told that may be chosen."""
+    found: dict[tuple[int, str], Value] = {}
+    for n, call in enumerate(program.instances()):
+        found.update({(n, name): value for name, value in call.params.items()})
+        found.update({(n, f"({name})"): value for name, value in call.context.items()})
+    return found
+
+
+def _same(one: Value, other: Value, held: bool, holds: bool) -> bool:
+    return held == holds and (one is other or (type(one) is type(other) and smaller.same(one, other)))
+
+
+def _held(held: Mapping[str, Value], names: Iterable[str]) -> list[Tensor | RandomTensor]:
+    return [x for name in names if isinstance(x := held[name], Tensor | RandomTensor)]
+
+
+def _of(what: str, some: Sequence[str], every: Sequence[str]) -> str:
+    """Return of which tensors something is told: `dtype`, of the only one; `shape of input`; `dtypes of input, other`."""
+    if len(every) == 1:
+        return what
+    return f"{what}{'s' if len(some) > 1 else ''} of {', '.join(some)}"
+
+
+def _called(program: Program, one: tuple[int, str]) -> str:
+    n, name = one
+    calls, short = program.instances(), name.strip("()").rpartition(".")[2]
+    return short if len(calls) == 1 else f"{short} of {calls[n].operator}"
+
+
+def _param(held: Mapping[tuple[int, str], Value], one: tuple[int, str]) -> str:
+    match held.get(one, LEFT_OUT):
+        case {**versions} if one[1] == OPSET and len(versions) == 1:
+            return removable.said(*versions.values())
+    return removable.said(held[one]) if one in held else LEFT_OUT
+
+
+def _order(value: Value) -> tuple[float, ...]:
+    return (float(value),) if isinstance(value, int | float) else tuple(map(float, smaller.integers(value)))
+
+
+def _tensor(value: Value) -> str:
+    if value is None:
+        return LEFT_OUT
+    if not isinstance(value, Tensor | RandomTensor):
+        return removable.said(value)
+    return f"{value.dtype}{list(value.shape)}"
+
+
+def _shape(value: Tensor | RandomTensor) -> str:
+    return "x".join(map(str, value.shape)) or "0-d"
+
+
+def _size(value: Tensor | RandomTensor) -> tuple[float, ...]:
+    return (float(len(value.shape)), *map(float, value.shape))
+
+
+def _numbers(value: Tensor | RandomTensor) -> str:
+    """Return the numbers of a tensor, once where all are the same; nothing of many, or of others than real ones."""
+    if not isinstance(value, Tensor) or value.dtype == "string" or value.dtype.startswith("complex"):
+        return ""
+    found = simpler.numbers(value).ravel().tolist()
+    if not found or (len(found) > NUMBERS and len(set(found)) > 1):
+        return ""
+    same = len(set(found)) == 1 and len(found) > 1
+    text = ", ".join(f"{x:.6g}" for x in (found[:1] if same else found))
+    return f"all {text}" if same else text if not value.shape else f"[{text}]"
+
+
+def _as_cast(now: Tensor | RandomTensor, own: Tensor | RandomTensor) -> bool:
+    """Whether a tensor holds the numbers of another in its own dtype, or that does not hold them."""
+    made = simpler.as_dtype(own, own.dtype, now.dtype)
+    return dtypes_.equal(made, now) or not dtypes_.about_equal_leaves(made, own)
+
+
+def _each(words: Sequence[str]) -> str:
+    return words[0] if len(set(words)) == 1 else ", ".join(words)
+
+
+def _with(program: Program, other: Program) -> Program | None:
+    """Return a program of one call with a parameter of another that differs, or its dtypes with its own numbers; else None."""
+    if not (isinstance(program, Instance) and isinstance(other, Instance)):
+        return None
+    if program.params != other.params and _kinds(program) == _kinds(other):
+        return msgspec.structs.replace(program, params=other.params)
+    kinds = _kinds(other)
+    made = tuple(
+        msgspec.structs.replace(x, value=simpler.as_dtype(x.value, x.value.dtype, kinds[x.name]))
+        if isinstance(x.value, Tensor) and x.name in kinds and kinds[x.name] != x.value.dtype
+        else x
+        for x in program.inputs
+    )
+    return msgspec.structs.replace(program, inputs=made, params=other.params)
+
+
+def _kinds(program: Instance) -> dict[str, str]:
+    return {x.name: x.value.dtype for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)}
+
+
+def rows(found: Sequence[Contrast], *, wrong: bool) -> Iterator[str]:
+    """Yield what was seen of each thing, in words: `dilation: fails so for [1, 2, 1], 2; runs for 1`; `wrong`: of outputs."""
+    heads = ("wrong", "right", "wrong otherwise") if wrong else ("fails so", "runs", "fails otherwise")
+    for x in found:
+        told = zip(heads, ((x.own, *x.fails), x.passes, x.otherwise), strict=True)
+        yield f"{x.what}: {'; '.join(f'{head} {_listed(values)}' for head, values in told if values)}"
+
+
+def _listed(values: Sequence[str]) -> str:
+    """Return values in a row; those that have commas of their own are kept apart otherwise."""
+    given = [x for x in values if x != LEFT_OUT]
+    words = f"for {(' · ' if any(',' in x for x in values) else ', ').join(given)}" if given else ""
+    return " and ".join(filter(None, (words, f"where {LEFT_OUT}" if len(given) < len(values) else "")))

@@ -1,0 +1,135 @@
+"""What becomes of a program when one thing of it is changed alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.programs.program import Argument, Call, Graph, Instance, Operand
+from opera.programs.values import Tensor
+from opera.triage import contrasts
+from opera.triage.contrasts import Contrast, change, rows
+
+
+def call(*arrays: Any, opset: int = 22, **params: Any) -> Instance:
+    held = tuple(Operand(f"x{n}", None if x is None else Tensor.of(np.asarray(x))) for n, x in enumerate(arrays))
+    return Instance("onnx", "Any", params, held, ("y",), {"opset": {"": opset}})
+
+
+DATA = np.array([[1, 2, 3]], np.float32)
+OWN = call(DATA, bias=0.8)
+
+
+@pytest.mark.parametrize(
+    ("program", "wanted"),
+    [
+        (call(DATA, bias=1.0), ("bias", "0.8", "1.0", True)),
+        (call(DATA), ("bias", "0.8", "left out", True)),
+        (call(DATA, bias=0.8, size=3), ("size", "left out", "3", True)),
+        (call(DATA, bias=0.8, opset=21), ("opset", "22", "21", True)),
+        (call(DATA + 1, bias=1.0), ("bias", "0.8", "1.0", False)),  # its numbers are others, too
+        (call(DATA.astype(np.int8), bias=0.8), ("dtype", "float32", "int8", True)),
+        (call(np.int8([[7, 7, 7]]), bias=0.8), ("dtype", "float32", "int8", False)),
+        (call(np.ones((2, 2), np.float32), bias=0.8), ("shape", "1x3", "2x2", True)),
+        (call(np.float32(1), bias=0.8), ("shape", "1x3", "0-d", True)),
+        (call(np.float32([[4, 4, 4]]), bias=0.8), ("x0", "[1, 2, 3]", "all 4", True)),
+        (call(DATA, np.int64([1]), bias=0.8), ("x1", "left out", "int64[1]", True)),
+        (call(DATA, bias=1.0, size=3), None),
+        (call(DATA.astype(np.int8), bias=1.0), None),
+        (call(np.ones((2, 2), np.int8), bias=0.8), None),
+        (OWN, None),
+    ],
+)
+def test_the_one_thing_in_which_programs_differ_is_told(program, wanted):
+    found = change(program, OWN)
+    assert (found and (found.what, found.own, found.now, found.alone)) == wanted
+
+
+def test_of_several_tensors_it_is_told_which():
+    own = call(DATA, DATA)
+    assert change(call(DATA.astype("f8"), DATA), own)[:3] == ("dtype of x0", "float32", "float64")
+    assert change(call(DATA.astype("f8"), DATA.astype("f8")), own)[:3] == ("dtypes of x0, x1", "float32", "float64")
+    assert change(call(DATA, DATA[:, :1]), own)[:3] == ("shape of x1", "1x3", "1x1")
+    assert change(call(DATA[0], DATA[0]), own)[:3] == ("shapes of x0, x1", "1x3, 1x3", "3, 3")
+
+
+def test_a_number_may_stand_for_a_tensor():
+    own = Instance(
+        "torch", "torch.eq", {}, (Operand("input", Tensor.of(DATA)), Operand("other", Tensor.of(DATA))), ("y",), {}
+    )
+    made = Instance("torch", "torch.eq", {"other": 2}, own.inputs[:1], ("y",), {})
+    assert change(made, own)[:3] == ("other", "float32[1, 3]", "2")
+
+
+def test_of_several_calls_it_is_told_whose_parameter_it_is():
+    def graph(axis: int) -> Graph:
+        calls = (
+            Call("Relu", {}, (Argument("X", "x"),), ("y",), {}),
+            Call("Softmax", {"axis": axis}, (Argument("input", "y"),), ("z",), {}),
+        )
+        return Graph("onnx", (Operand("x", Tensor.of(DATA)),), calls, ("z",))
+
+    assert change(graph(1), graph(0))[:3] == ("axis of Softmax", "0", "1")
+    other = msgspec.structs.replace(graph(0), calls=graph(0).calls[:1], outputs=("y",))
+    assert change(other, graph(0)) is None
+
+
+def test_what_differs_in_numbers_besides_is_asked_about_with_those_of_the_program():
+    seen = [
+        call(DATA + 1, bias=1.0),
+        call(DATA + 2, bias=1.0),
+        call(DATA, bias=2.0),
+        call((DATA + 1).astype("i4"), bias=0.8),
+    ]
+    assert [*contrasts.alone(OWN, seen)] == [call(DATA, bias=1.0), call(DATA.astype("i4"), bias=0.8)]
+
+
+def test_each_thing_is_a_row_and_what_passes_comes_first():
+    shown = [
+        (call(np.ones((2, 2), np.float32), bias=0.8), True),
+        (call(DATA, bias=1.5), True),
+        (call(DATA, bias=2.0), False),
+        (call(DATA, bias=10.0), False),
+        (call(DATA), None),
+        (call(DATA + 1, bias=3.0), False),
+    ]
+    found = contrasts.contrasts(OWN, shown)
+    assert found == (
+        Contrast("bias", "0.8", ("1.5",), ("2.0", "10.0"), ("left out",)),
+        Contrast("shape", "1x3", ("2x2",)),
+    )
+    assert [*rows(found, wrong=True)] == [
+        "bias: wrong for 0.8, 1.5; right for 2.0, 10.0; wrong otherwise where left out",
+        "shape: wrong for 1x3, 2x2",
+    ]
+    assert next(rows(found[1:], wrong=False)) == "shape: fails so for 1x3, 2x2"
+    of_lists = (Contrast("axes", "[1, 2]", (), ("[1]", "left out")),)
+    assert next(rows(of_lists, wrong=False)) == "axes: fails so for [1, 2]; runs for [1] and where left out"
+
+
+def test_how_an_input_comes_to_the_model_is_told_as_such():
+    assert [*contrasts.comes(["indices is no constant", "a negative number in x"])] == [
+        Contrast("how indices comes to the model", "an input", passes=("a constant",))
+    ]
+
+
+numbers = st.integers(-3, 3)
+
+
+@given(st.lists(st.tuples(numbers, numbers, st.sampled_from([True, False, None])), max_size=12))
+def test_nothing_is_told_that_was_not_seen(tried):
+    """No value stands on two sides, and each was seen to do as is said, all else being as it is."""
+    own = call(DATA, a=0, b=0)
+    shown = {call(DATA, a=a, b=b).id: (call(DATA, a=a, b=b), how) for a, b, how in tried}
+    found = contrasts.contrasts(own, shown.values())
+    for x in found:
+        for values, how in ((x.fails, True), (x.passes, False), (x.otherwise, None)):
+            for value in values:
+                of = call(DATA, **{"a": 0, "b": 0, x.what: int(value)})
+                assert shown[of.id] == (of, how)
+    assert len({x.what for x in found}) == len(found)
