@@ -49,6 +49,4 @@ def borne(
     def label(programs: Sequence[Program]) -> list[bool | None]:
         return [fails(x) if isinstance(x, Instance) else None for x in programs]
 
-    return borne_out(label, program, {"Any": defaults or {}}, told, **more)._replace(
-        tried=Tried(), passing_one=None, values=()
-    )
+    return borne_out(label, program, {"Any": defaults or {}}, told, **more)._replace(tried=Tried(), passing_one=None)

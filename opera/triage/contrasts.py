@@ -6,6 +6,7 @@ is, was seen. Everything else about a failure is told beside this (opera.triage.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -109,14 +110,16 @@ def change(program: Program, of: Program) -> Change | None:
     return None
 
 
-def alone(program: Program, seen: Iterable[Program]) -> Iterator[Program]:
-    """Yield the program with what others have in place of one thing alone, of those that have other numbers besides."""
+def alone(program: Program, seen: Iterable[Program], *, wrong: bool = False) -> Iterator[Program]:
+    """Yield the program with what others have in place of one thing alone, of those that have other numbers besides; of
+    wrong outputs also those of another shape that hold one number alone, with several: a mean of such is right anyway."""
     done = set[tuple[str, str]]()
     for x in seen:
         found = change(x, program)
-        if found is None or found.alone or (found.what, found.now) in done:
+        if found is None or (found.what, found.now) in done:
             continue
-        if (made := _with(program, x)) is not None and made.id != program.id:
+        made = (_counted(x) if wrong else None) if _is_shape(found) else None if found.alone else _with(program, x)
+        if made is not None and made.id not in (program.id, x.id):
             done.add((found.what, found.now))
             yield made
 
@@ -131,7 +134,9 @@ def contrasts(program: Program, shown: Iterable[tuple[Program, bool | None]]) ->
     for x, how in shown:
         made = change(x, program)
         if made is not None and made.alone and made.now != made.own and len(made.now) <= LONG:
-            found.setdefault(made.what, (made.own, {}))[1].setdefault(made.now, (how, made))
+            told = found.setdefault(made.what, (made.own, {}))[1]
+            if made.now not in told or told[made.now][0] is False or how:  # with some numbers it may pass by chance
+                told[made.now] = how, made
     rows = [_row(what, own, told) for what, (own, told) in found.items()]
     return tuple(sorted(rows, key=lambda x: (not x.passes, not x.otherwise))[:ROWS])
 
@@ -257,6 +262,20 @@ def _with(program: Program, other: Program) -> Program | None:
         for x in program.inputs
     )
     return msgspec.structs.replace(program, inputs=made, params=other.params)
+
+
+def _is_shape(found: Change) -> bool:
+    return found.what.startswith("shape")
+
+
+def _counted(program: Program) -> Program | None:
+    """Return a program with 1, 2, 3, ... in tensors that hold one number several times; None where none does."""
+    leaves = [x for x in smaller.leaves(program) if isinstance(x, Tensor) and x.dtype != "string"]
+    if not any(math.prod(x.shape) > 1 and len(set(simpler.numbers(x).ravel().tolist())) == 1 for x in leaves):
+        return None
+    return smaller.applied(
+        lambda x: smaller.mapped(x, lambda leaf: leaf if smaller.states(leaf) else simpler.counted(leaf)), program
+    )
 
 
 def _kinds(program: Instance) -> dict[str, str]:

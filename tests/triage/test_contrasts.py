@@ -89,6 +89,14 @@ def test_what_differs_in_numbers_besides_is_asked_about_with_those_of_the_progra
     assert [*contrasts.alone(OWN, seen)] == [call(DATA, bias=1.0), call(DATA.astype("i4"), bias=0.8)]
 
 
+def test_a_wrong_output_of_another_shape_is_asked_about_with_several_numbers():
+    ones = call(np.ones((1, 2), np.float32), bias=0.8)
+    assert [*contrasts.alone(OWN, [ones], wrong=True)] == [call(np.float32([[1, 2]]), bias=0.8)]
+    assert not [*contrasts.alone(OWN, [ones])]
+    shown = [(ones, False), (call(np.float32([[1, 2]]), bias=0.8), True), (ones, False)]
+    assert contrasts.contrasts(OWN, shown) == (Contrast("shape", "1x3", ("1x2",)),)
+
+
 def test_each_thing_is_a_row_and_what_passes_comes_first():
     shown = [
         (call(np.ones((2, 2), np.float32), bias=0.8), True),

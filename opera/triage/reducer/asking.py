@@ -359,7 +359,8 @@ class Asker:
         known = [x for name, x in self.programs.items() if name in self.outcomes]
         found: list[tuple[Program, bool | None]] = []
         with suppress(Spent):
-            for x in itertools.islice(contrasts.alone(program, known), ALONE):
+            wrong = self.target is not None and self.target.verdict == INCONSISTENT
+            for x in itertools.islice(contrasts.alone(program, known, wrong=wrong), ALONE):
                 self.look([x])
         for x in [x for name, x in self.programs.items() if name in self.outcomes]:
             if contrasts.change(x, program) is None:
