@@ -21,6 +21,9 @@ from opera.triage.shrink import simpler, smaller
 
 VALUES, DTYPES, ROWS = 6, 14, 8
 """Values of one thing that are told of each kind, dtypes, and things."""
+SOME = 3
+"""Values that are told of a thing which does not matter, as far as was tried; but of those that LISTED names."""
+LISTED = ("dtype", "opset")
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 LEFT_OUT = "left out"
@@ -101,7 +104,7 @@ def change(program: Program, of: Program) -> Change | None:
             return Change(_of("dtype", some, every), had, has, alone=kept)
         case [[], [], [], [_, *_]] if not numbers:
             some = shapes if len(shapes) == 1 else every
-            had, has = (", ".join(map(_shape, x)) for x in (_held(own, some), _held(now, some)))
+            had, has = (_each([*map(_shape, x)]) for x in (_held(own, some), _held(now, some)))
             return Change(_of("shape", some, every), had, has, _size(_held(now, some)[0]))
         case [[], [], [], []] if len(numbers) == 1:
             [(changed, kept_)] = (tensors[x] for x in numbers)
@@ -124,11 +127,15 @@ def alone(program: Program, seen: Iterable[Program], *, wrong: bool = False) -> 
             yield made
 
 
-def contrasts(program: Program, shown: Iterable[tuple[Program, bool | None]]) -> tuple[Contrast, ...]:
+def contrasts(
+    program: Program, shown: Iterable[tuple[Program, bool | None]], *, value: bool = False
+) -> tuple[Contrast, ...]:
     """Return what was changed alone of a program, those things first with which it passes.
 
     Args:
         shown: Programs, and whether each fails in the same way (True), passes (False), or fails in another way (None).
+        value: Whether numbers are wrong. Where it passes with others of its own shape, that it does with some of another shape
+            says nothing of that.
     """
     found: dict[str, tuple[str, dict[str, tuple[bool | None, Change]]]] = {}
     for x, how in shown:
@@ -137,7 +144,12 @@ def contrasts(program: Program, shown: Iterable[tuple[Program, bool | None]]) ->
             told = found.setdefault(made.what, (made.own, {}))[1]
             if made.now not in told or told[made.now][0] is False or how:  # with some numbers it may pass by chance
                 told[made.now] = how, made
-    rows = [_row(what, own, told) for what, (own, told) in found.items()]
+    names = {x.name for x in program.inputs}
+    if value and any(how is False for what, (_, told) in found.items() if what in names for how, _ in told.values()):
+        for what, (_, told) in found.items():
+            chance = [x for x, (how, made) in told.items() if how is False and _is_shape(made)]
+            found[what] = found[what][0], {x: y for x, y in told.items() if x not in chance}
+    rows = [_row(what, own, told) for what, (own, told) in found.items() if told]
     return tuple(sorted(rows, key=lambda x: (not x.passes, not x.otherwise))[:ROWS])
 
 
@@ -285,13 +297,23 @@ def _kinds(program: Instance) -> dict[str, str]:
 def rows(found: Sequence[Contrast], *, wrong: bool) -> Iterator[str]:
     """Yield what was seen of each thing, in words: `dilation: fails so for [1, 2, 1], 2; runs for 1`; `wrong`: of outputs."""
     heads = ("wrong", "right", "wrong otherwise") if wrong else ("fails so", "runs", "fails otherwise")
+    no_matter = [x for x in found if not x.tells and not x.what.startswith(LISTED)]
     for x in found:
         told = zip(heads, ((x.own, *x.fails), x.passes, x.otherwise), strict=True)
-        yield f"{x.what}: {'; '.join(f'{head} {_listed(values)}' for head, values in told if values)}"
+        if x not in no_matter:
+            yield f"{x.what}: {'; '.join(f'{head} {_listed(values)}' for head, values in told if values)}"
+    if no_matter:
+        others = "; ".join(f"{x.what} ({_apart(x.fails[:SOME])}{', …' * (len(x.fails) > SOME)})" for x in no_matter)
+        yield f"{heads[0]} with all others that were tried of {others}"
 
 
 def _listed(values: Sequence[str]) -> str:
-    """Return values in a row; those that have commas of their own are kept apart otherwise."""
+    """Return for which values it is so."""
     given = [x for x in values if x != LEFT_OUT]
-    words = f"for {(' · ' if any(',' in x for x in values) else ', ').join(given)}" if given else ""
+    words = f"for {_apart(given)}" if given else ""
     return " and ".join(filter(None, (words, f"where {LEFT_OUT}" if len(given) < len(values) else "")))
+
+
+def _apart(values: Sequence[str]) -> str:
+    """Return values in a row; those that have commas of their own are kept apart otherwise."""
+    return (" · " if any("," in x for x in values) else ", ").join(values)

@@ -55,7 +55,7 @@ def test_of_several_tensors_it_is_told_which():
     assert change(call(DATA.astype("f8"), DATA), own)[:3] == ("dtype of x0", "float32", "float64")
     assert change(call(DATA.astype("f8"), DATA.astype("f8")), own)[:3] == ("dtypes of x0, x1", "float32", "float64")
     assert change(call(DATA, DATA[:, :1]), own)[:3] == ("shape of x1", "1x3", "1x1")
-    assert change(call(DATA[0], DATA[0]), own)[:3] == ("shapes of x0, x1", "1x3, 1x3", "3, 3")
+    assert change(call(DATA[0], DATA[0]), own)[:3] == ("shapes of x0, x1", "1x3", "3")
 
 
 def test_a_number_may_stand_for_a_tensor():
@@ -113,9 +113,9 @@ def test_each_thing_is_a_row_and_what_passes_comes_first():
     )
     assert [*rows(found, wrong=True)] == [
         "bias: wrong for 0.8, 1.5; right for 2.0, 10.0; wrong otherwise where left out",
-        "shape: wrong for 1x3, 2x2",
+        "wrong with all others that were tried of shape (2x2)",
     ]
-    assert next(rows(found[1:], wrong=False)) == "shape: fails so for 1x3, 2x2"
+    assert [*rows((Contrast("dtype", "int8", ("int16",)),), wrong=False)] == ["dtype: fails so for int8, int16"]
     of_lists = (Contrast("axes", "[1, 2]", (), ("[1]", "left out")),)
     assert next(rows(of_lists, wrong=False)) == "axes: fails so for [1, 2]; runs for [1] and where left out"
 
@@ -124,6 +124,15 @@ def test_how_an_input_comes_to_the_model_is_told_as_such():
     assert [*contrasts.comes(["indices is no constant", "a negative number in x"])] == [
         Contrast("how indices comes to the model", "an input", passes=("a constant",))
     ]
+
+
+def test_a_shape_that_is_right_with_some_numbers_says_nothing_where_its_own_is_right_with_others():
+    shown = [(call(np.ones((1, 2), np.float32), bias=0.8), False), (call(np.ones((2, 2), np.float32), bias=0.8), True)]
+    numbers_matter = [*shown, (call(DATA * 2, bias=0.8), False)]
+    by_what = {x.what: x for x in contrasts.contrasts(OWN, numbers_matter, value=True)}
+    assert by_what["shape"].passes == () and by_what["shape"].fails == ("2x2",) and by_what["x0"].passes
+    assert contrasts.contrasts(OWN, shown, value=True)[0].passes == ("1x2",)
+    assert contrasts.contrasts(OWN, numbers_matter)[0].passes
 
 
 numbers = st.integers(-3, 3)

@@ -367,7 +367,7 @@ class Asker:
                 continue
             with suppress(Spent):  # whoever is to confirm it is not asked about the others
                 [fails] = self.label([x])
-                right = self.outcomes[x.id].verdict == PASS and bool(self.within([x]))
+                right = self._runs(x) and bool(self.within([x]))
                 if fails or right or self.otherwise(x):
                     found.append((x, True if fails else False if right else None))
         return found

@@ -197,7 +197,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         whatever=simple.always,
     )  # fmt: skip
     ask.budget = Budget(ALONE * seconds)
-    shown = (*contrasts.contrasts(found, ask.alone(found)), *contrasts.comes(reduction.besides))
+    shown = (
+        *contrasts.contrasts(found, ask.alone(found), value=outcome.symptom == "value"),
+        *contrasts.comes(reduction.besides),
+    )
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
     family = siblings(ask, workspace, found, told, defaults)
