@@ -81,6 +81,8 @@ WIDE = 160
 """Characters of a line of a model that is told beside the script's, at most."""
 TITLE = 160
 """Characters of a title, at most."""
+ROOM = 50
+"""Characters of what an operator is given that a title has room for."""
 FOLD = 60
 """A script of more lines is folded."""
 LISTED, NAME = 3, 80
@@ -123,13 +125,14 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     wanted = tracker or searching.tracker(finding.frontend, frontend, told.blame)
     by = blame.route(shown, told.blame)
     quoted = tuple(quoting.quotes(program, shown, outcome))
+    also = alike(shown, of, tests.origins(workspace, held), reduction.by_member(workspace, held))
     line = title(
         _what(program, told, shown, quoted, body) + _trains(program, shown),
         outcome,
         shown.told if body else shown.sure,
         exporter=exporter,
         route=by,
-        alike=alike(shown, of, tests.origins(workspace, held), reduction.by_member(workspace, held)),
+        alike=also if shown.incidental else (),
         incidental=shown.incidental,
     )
     begins = (
@@ -197,7 +200,7 @@ def _what(program: Program, told: Page, shown: Choice, quoted: Iterable[Quote] =
     given: dtypes, an empty input, parameters not the default, and those on which the rule hangs that is quoted.
     """
     if shown.reduction is not None and not body:
-        return shown.called(program.operator)
+        return shown.called(program.operator, ROOM)
     if shown.told:
         return program.operator
     tensors = [x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)]

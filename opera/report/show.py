@@ -206,7 +206,9 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     marked = tuple(f"{p.name}={p.value}  ({p.mark})" for p in told.parameters)
     _section(console, "Parameters that decide, or are not the default", marked)
     _section(
-        console, "One thing changed, all else as it is", tuple(rows(told.contrasts, wrong=x.verdict == INCONSISTENT))
+        console,
+        "One thing changed, all else as it is (of another shape with other numbers)",
+        tuple(rows(told.contrasts, wrong=x.verdict == INCONSISTENT)),
     )
     _section(console, "Programs near it", _near(told))
     _section(console, "This passes", told.passing)

@@ -92,9 +92,8 @@ def change(program: Program, of: Program) -> Change | None:
         case [[one], [], [], []] if free == numbers:
             had, has = _param(theirs, one), _param(ours, one)
             return Change(_called(of, one), had, has, _order(ours.get(one)), not numbers)
-        case [[one], [name], [], []] if one[1] == name and not numbers:  # a number stands for a tensor
-            had = _param(theirs, one) if one in theirs else _tensor(own.get(name))
-            return Change(name, had, _param(ours, one) if one in ours else _tensor(now.get(name)))
+        case [[one], [name], [], []] if one[1] == name and not numbers and isinstance(ours.get(one), int | float):
+            return Change(name, _tensor(own.get(name)), _param(ours, one))
         case [[], [name], [], []] if not numbers:
             return Change(name, _tensor(own.get(name)), _tensor(now.get(name)))
         case [_, [], [_, *_], []] if free == numbers and all(simpler.is_type(x) for _, x in named):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection
 
-from opera.programs.program import Instance, Program
+from opera.programs.program import Program
 from opera.programs.values import RandomTensor, Tensor, Value, named_inputs
 from opera.triage.conditions import removable
 from opera.triage.sentence import number
@@ -16,33 +16,31 @@ MOST, LONG = 4, 90
 """How many inputs and parameters are told, and characters of them together."""
 
 
-def given(program: Program) -> str:
+def given(program: Program, first: Collection[str] = (), room: int = LONG) -> str:
     """Return what a program is given: `x=float32([-0.5, 2]), y=int64[2, 3], approximate=tanh`, numbers in round brackets and
-    shapes without, shortened where it is much; nothing of no inputs.
+    shapes without, in the order of the call, shortened where it is much; nothing of no inputs.
 
     Of one call inputs and parameters, of several the inputs.
+
+    Args:
+        first: Inputs and parameters that matter most: where there is too little room for all, the others are left out.
+        room: Characters that there are for them.
     """
     calls = program.instances()
-    held = ((x.name, _tensor(x.value)) for x in program.inputs if x.value is not None)
-    words = [f"{name}={told}" if name.isidentifier() and told else told for name, told in held]
-    words += _parameters(calls[0]) if len(calls) == 1 else []
-    return ", ".join(_within(list(filter(None, words))))
-
-
-def _parameters(call: Instance) -> list[str]:
-    """Return the parameters of a call; nothing of those that say where inputs stand (`tensors=[tensors.0, tensors.1]`)."""
-    return [f"{name}={removable.said(x)}" for name, x in call.params.items() if not any(named_inputs(x))]
-
-
-def _within(words: list[str]) -> Iterator[str]:
-    """Yield as many of them as there is room for, and a mark where there is none for more."""
-    length = 0
-    for count, x in enumerate(words):
-        length += len(x) + 2
-        if count >= MOST or length > LONG:
-            yield "…"
-            return
-        yield x
+    held = [(x.name, _tensor(x.value)) for x in program.inputs if x.value is not None]
+    told = [(name, f"{name}={text}" if name.isidentifier() else text) for name, text in held if text]
+    ranks = {name: 0 if name in first or n == 0 else 2 for n, (name, _) in enumerate(told)}
+    for name, value in calls[0].params.items() if len(calls) == 1 else ():
+        if not any(named_inputs(value)):  # such says where inputs stand (`tensors=[tensors.0, tensors.1]`)
+            told.append((name, f"{name}={removable.said(value)}"))
+            ranks[name] = 1 if name in first else 4 if value is None else 3
+    kept, length = set[str](), 0
+    for name, text in sorted(told, key=lambda x: ranks[x[0]]):
+        if len(kept) < MOST and length + len(text) + 2 <= room:
+            length += len(text) + 2
+            kept.add(name)
+    words = [text for name, text in told if name in kept]
+    return ", ".join([*words, "…"] if len(kept) < len(told) else words)
 
 
 def _tensor(value: Value) -> str:

@@ -19,11 +19,12 @@ from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
-from opera.triage.conditions import dtypes, removable
+from opera.triage.conditions import dtypes, peculiar, removable
 from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
-from opera.triage.failure import NUMBERS
+from opera.triage.failure import NUMBERS, is_invalid
 from opera.triage.reduction import Reduction, is_form_of
+from opera.triage.sentence import EMPTY
 
 NOTHING = "nothing is computed"
 SEVERAL = 3
@@ -135,6 +136,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     - A wrong dtype, shape or count comes from one converter, and the same decides it, whatever calls lead there.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
+    - ONNX's checker refuses what is written of one operator, and the same decides, dtypes and ranks apart: at which node it
+      stops, and in which dimension, hangs on the shapes.
     - The same decides, and that is narrow: how an input comes to the model, that an output is asked for; or these are several,
       whether an output's shape is wrong then or its numbers, which may hang on a length.
     """
@@ -164,6 +167,13 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     several = names | also | frozenset(map(removable.key, x.circumstances))
     if shown.verdict == INCONSISTENT and len(several) >= SEVERAL:
         yield "several", operators, several
+    if is_invalid(shown) and not all(map(_vague, several)):
+        yield "invalid", operators, several
+
+
+def _vague(says: str) -> bool:
+    """Whether what is told is a dtype or a rank, or no elements: that alone may have many causes."""
+    return removable.is_dtype(says) or peculiar.is_rank(says) or " rank " in says or says == EMPTY
 
 
 def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator[set[str]]:

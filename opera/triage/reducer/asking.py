@@ -368,9 +368,17 @@ class Asker:
             with suppress(Spent):  # whoever is to confirm it is not asked about the others
                 [fails] = self.label([x])
                 right = self._runs(x) and bool(self.within([x]))
+                fails = fails or (not right and self._in_other_places(x))
                 if fails or right or self.otherwise(x):
                     found.append((x, True if fails else False if right else None))
         return found
+
+    def _in_other_places(self, program: Program) -> bool:
+        """Whether a program that was asked about ends with most of the target's words, which may name dtypes and sizes."""
+        target, shown = self.target, self.outcomes[program.id]
+        ends = target is not None and target.verdict == CRASH
+        where = [(x.verdict, x.stage, x.symptom) for x in (target, shown) if x is not None]
+        return ends and where[0] == where[1] and target is not None and same_words(target, shown)
 
     def within(self, programs: Sequence[Program]) -> list[Program]:
         """Return the programs that documentation admits as far as it does the target."""

@@ -22,7 +22,7 @@ from opera.triage import reduction
 from opera.triage.conditions import dtypes, peculiar, removable
 from opera.triage.distinct import kinship
 from opera.triage.doubts import contradicted, unexplained
-from opera.triage.given import given
+from opera.triage.given import LONG, given
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import EQUAL, TRAINING, at_limit, brief, drawn, is_relation
 from opera.triage.shrink import shapes
@@ -121,10 +121,15 @@ class Choice(NamedTuple):
         of = self.reduction
         return of is not None and bool(of.incidental) and of.whatever and self.firm
 
-    def called(self, operator: str) -> str:
-        """Return the operator, with what it is given: that it fails so was seen, and is so whatever seems to decide."""
+    def called(self, operator: str, room: int = LONG) -> str:
+        """Return the operator, with what it is given: that it fails so was seen, and is so whatever seems to decide. There is
+        `room` for so many characters of that: what makes it pass when it is another comes first.
+        """
         of = self.reduction
-        what = given(of.program().program) if of is not None and not self.incidental else ""
+        if of is None or self.incidental:
+            return operator
+        first = {*map(removable.named, of.deciding), *(x.what.rpartition(" ")[2] for x in of.contrasts if x.passes)}
+        what = given(of.program().program, first, room)
         return f"{operator}{' ' if JOINED in operator else ''}({what})" if what else operator
 
     @property

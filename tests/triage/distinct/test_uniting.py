@@ -327,3 +327,22 @@ def test_two_routes_to_one_translator_are_one_cause(
 ) -> None:
     found = joined(uniting._same([uniting._Sight(*x) for x in sights]))
     assert sorted(map(sorted, found)) == groups
+
+
+@pytest.mark.parametrize(
+    ("told", "one"),
+    [
+        ("a last window of ceil_mode that begins behind the input", True),
+        ("float16 inputs", False),
+        ("an input of rank 3", False),
+    ],
+)
+def test_where_a_checker_stops_hangs_on_shapes_and_what_decides_is_one_cause(told: str, one: bool) -> None:
+    """A pooling whose last window has no place is refused at a `Sub` of a batch, and at a `Squeeze` without one."""
+    found = []
+    for n, (node, shape) in enumerate((("Sub", (1, 2, 2)), ("Squeeze", (2, 2))), 1):
+        says = f"(op_type:{node}, node name: pool): Inferred shape and existing shape differ in dimension {n}"
+        shown = Outcome(CRASH, "compile", "InferenceError", says)
+        made = reduced(f"F{n}", f"t{n}", program("Pool", value=Tensor.of(np.ones(shape, np.float32))), outcome=shown)
+        found.append(made._replace(reduction=msgspec.structs.replace(made.reduction, circumstances=(told,))))
+    assert (concluded(found, {"F1": ["t1"], "F2": ["t2"]}).of("F2", "t2") == "F1") is one
