@@ -46,7 +46,6 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, disputed, part, reduction
 from opera.triage.conditions import dtypes
-from opera.triage.contrasts import rows
 from opera.triage.distinct import causes
 from opera.triage.doubts import NOT_SHOWN
 from opera.triage.failure import quiet
@@ -169,7 +168,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         ),
         says=running.hide(_says(outcome, told.sentence), hidden),
         model=told.model,
-        contrasts=tuple(rows(told.contrasts, wrong=outcome.verdict == INCONSISTENT)),
+        contrasts=told.contrasts,
         passing=told.passing if all(len(x) <= WIDE for x in told.passing) else (),
         script=script,
         folded=len(script.splitlines()) > FOLD,

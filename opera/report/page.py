@@ -25,7 +25,7 @@ from opera.store.workspace import Workspace
 from opera.triage import blame
 from opera.triage.blame import Blame
 from opera.triage.conditions.removable import key as deciding_key
-from opera.triage.contrasts import Contrast
+from opera.triage.contrasts import rows
 from opera.triage.distinct import causes, twins
 from opera.triage.evidence import Evidence
 from opera.triage.findings import Finding
@@ -70,7 +70,7 @@ class Page(msgspec.Struct, frozen=True):
         caller: The operator that calls the one of a reduction, where that is another.
         finished: Whether nothing smaller was left to try.
         near: What programs near a reduced one showed; `seems`: what seems to decide, as far as they bear it out.
-        contrasts: What becomes of it when one thing alone is changed.
+        contrasts: What becomes of it when one thing alone is changed, a line for each.
         remarks: What else was seen of it, a line each.
         model: The program call by call, a line each; `passing`: the one most like it that passes.
         parameters: Those that decide or are not the default.
@@ -97,7 +97,7 @@ class Page(msgspec.Struct, frozen=True):
     finished: bool = True
     near: str = ""
     seems: str = ""
-    contrasts: tuple[Contrast, ...] = ()
+    contrasts: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
@@ -114,6 +114,12 @@ class Page(msgspec.Struct, frozen=True):
     specification: tuple[str, ...] = ()
     search: str = ""
     twins: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def around(self) -> tuple[str, ...]:
+        """What programs near it say, and what seems to decide by them, which nobody need take for all."""
+        seems = f"it seems to need {self.seems}: {self.near}" if self.seems and self.near else self.near
+        return tuple(x for x in (seems, *self.remarks) if x)
 
 
 def page(workspace: Workspace, finding: Finding) -> Page:
@@ -138,7 +144,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         finished=reduced is None or reduced.finished,
         near=_near(reduced, unknown=not chosen.firm) if reduced else "",
         seems=listed(together(chosen.seems)) if chosen.seems else "",
-        contrasts=reduced.contrasts if reduced else (),
+        contrasts=tuple(rows(reduced.contrasts, wrong=outcome.verdict == INCONSISTENT)) if reduced else (),
         remarks=tuple(_remarks(chosen)),
         model=tuple(lines(program)),
         passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),

@@ -16,10 +16,10 @@ from opera.errors import UsageError, WorkspaceError, near
 from opera.programs import migrated
 from opera.programs.program import Program
 from opera.programs.values import Value
-from opera.programs.verdicts import INCONSISTENT, PASS
+from opera.programs.verdicts import PASS
 from opera.report.chosen import Wanted, choose
 from opera.report.operators import Operator, operators
-from opera.report.page import Output, Page, page
+from opera.report.page import Output, page
 from opera.report.programs import lines
 from opera.report.snippet import snippet
 from opera.report.terminal import findings_lines, findings_table
@@ -29,7 +29,6 @@ from opera.store.rows import Test as TestRow
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import across
-from opera.triage.contrasts import rows
 from opera.triage.disputed import disputed as all_disputed
 from opera.triage.distinct import causes
 from opera.triage.evidence import Evidence
@@ -205,12 +204,8 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     _called(console, workspace, (tests.test(workspace, name).instance for name in x.members))
     marked = tuple(f"{p.name}={p.value}  ({p.mark})" for p in told.parameters)
     _section(console, "Parameters that decide, or are not the default", marked)
-    _section(
-        console,
-        "One thing changed, all else as it is (of another shape with other numbers)",
-        tuple(rows(told.contrasts, wrong=x.verdict == INCONSISTENT)),
-    )
-    _section(console, "Programs near it", _near(told))
+    _section(console, "One thing changed, all else as it is (of another shape with other numbers)", told.contrasts)
+    _section(console, "Programs near it", told.around)
     _section(console, "This passes", told.passing)
     for output in told.outputs:
         _section(console, f"Output {output.name}", _answers(output))
@@ -238,12 +233,6 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
         ("script", str(workspace.root / x.reproducer) if x.reproducer else f"none yet: opera repro {x.id}"),
     )
     _members(console, workspace, x, told.test)
-
-
-def _near(told: Page) -> tuple[str, ...]:
-    """Return what programs near it say, and what seems to decide by them, which nobody need take for all."""
-    seems = f"it seems to need {told.seems}: {told.near}" if told.seems and told.near else told.near
-    return tuple(x for x in (seems, *told.remarks) if x)
 
 
 def _came(of: Evidence, first: Evidence | None = None) -> str:

@@ -9,6 +9,7 @@ import pytest
 from filled import TVM, document, instance_of, judged
 from rich.console import Console
 
+from opera import report as reports
 from opera.compilers import CONVERSION
 from opera.errors import UsageError
 from opera.programs import migrated
@@ -18,6 +19,7 @@ from opera.programs.verdicts import Outcome
 from opera.report import programs, show
 from opera.report.chosen import Wanted
 from opera.report.page import _agreement, _near, _remarks
+from opera.report.summary import summarise
 from opera.report.terminal import findings_table
 from opera.sources.deeprel import relations
 from opera.sources.deeprel.plans import Pair, Tried
@@ -169,6 +171,8 @@ def test_a_finding_shows_its_reduction_and_who_is_to_blame(workspace, environmen
         "onnx__Pad.html",
     )  # fmt: skip
     assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
+    html = reports.get("html").render(summarise(workspace, pages=True))
+    assert "mode: wrong for &#39;wrap&#39;; right for &#39;reflect&#39; and where left out" in html
     assert "environment" not in text and environments["tvm"] not in text and "not to the end" not in text
     reduction.save(workspace, msgspec.structs.replace(smallest, finished=False))
     assert "not to the end)" in shown(capsys, workspace, "Fbbbbbbbb")
