@@ -118,7 +118,7 @@ class Page(msgspec.Struct, frozen=True):
     @property
     def around(self) -> tuple[str, ...]:
         """What programs near it say, and what seems to decide by them, which nobody need take for all."""
-        seems = f"it seems to need {self.seems}: {self.near}" if self.seems and self.near else self.near
+        seems = f"what seems to decide: {self.seems}; {self.near}" if self.seems and self.near else self.near
         return tuple(x for x in (seems, *self.remarks) if x)
 
 

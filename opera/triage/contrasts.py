@@ -144,7 +144,8 @@ def contrasts(
             if made.now not in told or told[made.now][0] is False or how:  # with some numbers it may pass by chance
                 told[made.now] = how, made
     names = {x.name for x in program.inputs}
-    if value and any(how is False for what, (_, told) in found.items() if what in names for how, _ in told.values()):
+    tried = [x for what, (_, told) in found.items() if what in names for x in told.items()]
+    if value and any(how is False and not _is_plain(now) for now, (how, _) in tried):
         for what, (_, told) in found.items():
             chance = [x for x, (how, made) in told.items() if how is False and _is_shape(made)]
             found[what] = found[what][0], {x: y for x, y in told.items() if x not in chance}
@@ -273,6 +274,11 @@ def _with(program: Program, other: Program) -> Program | None:
         for x in program.inputs
     )
     return msgspec.structs.replace(program, inputs=made, params=other.params)
+
+
+def _is_plain(numbers: str) -> bool:
+    """Whether numbers are told that are one, or 0: of such much is right by any formula."""
+    return numbers.startswith("all ") or numbers in ("0", "[0]")
 
 
 def _is_shape(found: Change) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from opera.programs.program import Program
 from opera.programs.values import RandomTensor, Tensor, Value, named_inputs
@@ -12,28 +12,32 @@ from opera.triage.sentence import number
 
 FEW = 3
 """Elements of a tensor that are told; of more the shape is."""
+MATTERS = 1000
+"""Rank of an input that does not matter, as far as is known; parameters come after these, and last what is None."""
 MOST, LONG = 4, 90
 """How many inputs and parameters are told, and characters of them together."""
 
 
-def given(program: Program, first: Collection[str] = (), room: int = LONG) -> str:
+def given(program: Program, first: Sequence[str] = (), room: int = LONG) -> str:
     """Return what a program is given: `x=float32([-0.5, 2]), y=int64[2, 3], approximate=tanh`, numbers in round brackets and
     shapes without, in the order of the call, shortened where it is much; nothing of no inputs.
 
     Of one call inputs and parameters, of several the inputs.
 
     Args:
-        first: Inputs and parameters that matter most: where there is too little room for all, the others are left out.
+        first: Inputs and parameters that matter, those that do most first: where there is too little room for all, others are
+            left out.
         room: Characters that there are for them.
     """
     calls = program.instances()
     held = [(x.name, _tensor(x.value)) for x in program.inputs if x.value is not None]
     told = [(name, f"{name}={text}" if name.isidentifier() else text) for name, text in held if text]
-    ranks = {name: 0 if name in first or n == 0 else 2 for n, (name, _) in enumerate(told)}
+    matters = {name: n for n, name in enumerate(dict.fromkeys(first), 1)}
+    ranks = {name: 0 if n == 0 else matters.get(name, MATTERS) for n, (name, _) in enumerate(told)}
     for name, value in calls[0].params.items() if len(calls) == 1 else ():
         if not any(named_inputs(value)):  # such says where inputs stand (`tensors=[tensors.0, tensors.1]`)
             told.append((name, f"{name}={removable.said(value)}"))
-            ranks[name] = 1 if name in first else 4 if value is None else 3
+            ranks[name] = matters.get(name, MATTERS + 1 + (value is None))
     kept, length = set[str](), 0
     for name, text in sorted(told, key=lambda x: ranks[x[0]]):
         if len(kept) < MOST and length + len(text) + 2 <= room:

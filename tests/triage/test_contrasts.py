@@ -132,6 +132,8 @@ def test_a_shape_that_is_right_with_some_numbers_says_nothing_where_its_own_is_r
     by_what = {x.what: x for x in contrasts.contrasts(OWN, numbers_matter, value=True)}
     assert by_what["shape"].passes == () and by_what["shape"].fails == ("2x2",) and by_what["x0"].passes
     assert contrasts.contrasts(OWN, shown, value=True)[0].passes == ("1x2",)
+    zeros = [*shown, (call(np.zeros((1, 3), np.float32), bias=0.8), False)]
+    assert contrasts.contrasts(OWN, zeros, value=True)[0].passes == ("1x2",)
     assert contrasts.contrasts(OWN, numbers_matter)[0].passes
 
 

@@ -40,6 +40,13 @@ def test_inputs_and_parameters_are_told_as_in_a_call(params, arrays, wanted):
     assert given(call(params, *arrays)) == wanted
 
 
+def test_where_there_is_little_room_what_matters_is_told():
+    made = call({"a": None, "kernel": [1, 6], "mode": "x", "ceil": True}, np.ones((1, 4), "f4"), np.ones((9, 9), "f4"))
+    assert given(made, (), 70) == "x0=float32[1, 4], x1=float32[9, 9], kernel=[1, 6], mode='x', …"
+    assert given(made, ("ceil", "kernel"), 50) == "x0=float32[1, 4], kernel=[1, 6], ceil=True, …"
+    assert given(made, ("ceil", "kernel"), 36) == "x0=float32[1, 4], ceil=True, …"
+
+
 @drawn(st.lists(st.integers(0, 9), max_size=8), st.integers(0, 9))
 def test_it_is_short_whatever_is_given(shapes, parameters):
     arrays = [np.ones((1,) * (x % 5) + (x,), "f4") for x in shapes]
