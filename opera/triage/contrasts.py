@@ -93,7 +93,7 @@ def change(program: Program, of: Program) -> Change | None:
             had, has = _param(theirs, one), _param(ours, one)
             return Change(_called(of, one), had, has, _order(ours.get(one)), not numbers)
         case [[one], [name], [], []] if one[1] == name and not numbers and isinstance(ours.get(one), int | float):
-            return Change(name, _tensor(own.get(name)), _param(ours, one))
+            return Change(name, _tensor(own.get(name)), f"the number {_param(ours, one)}")
         case [[], [name], [], []] if not numbers:
             return Change(name, _tensor(own.get(name)), _tensor(now.get(name)))
         case [_, [], [_, *_], []] if free == numbers and all(simpler.is_type(x) for _, x in named):
@@ -133,8 +133,8 @@ def contrasts(
 
     Args:
         shown: Programs, and whether each fails in the same way (True), passes (False), or fails in another way (None).
-        value: Whether numbers are wrong. Where it passes with others of its own shape, that it does with some of another shape
-            says nothing of that.
+        value: Whether numbers are wrong. Where it passes with others of its own shape, what it does with some of another shape
+            says nothing of shapes.
     """
     found: dict[str, tuple[str, dict[str, tuple[bool | None, Change]]]] = {}
     for x, how in shown:
@@ -146,10 +146,8 @@ def contrasts(
     names = {x.name for x in program.inputs}
     tried = [x for what, (_, told) in found.items() if what in names for x in told.items()]
     if value and any(how is False and not _is_plain(now) for now, (how, _) in tried):
-        for what, (_, told) in found.items():
-            chance = [x for x, (how, made) in told.items() if how is False and _is_shape(made)]
-            found[what] = found[what][0], {x: y for x, y in told.items() if x not in chance}
-    rows = [_row(what, own, told) for what, (own, told) in found.items() if told]
+        found = {x: y for x, y in found.items() if not x.startswith("shape")}
+    rows = [_row(what, own, told) for what, (own, told) in found.items()]
     return tuple(sorted(rows, key=lambda x: (not x.passes, not x.otherwise))[:ROWS])
 
 

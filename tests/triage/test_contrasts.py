@@ -63,7 +63,7 @@ def test_a_number_may_stand_for_a_tensor():
         "torch", "torch.eq", {}, (Operand("input", Tensor.of(DATA)), Operand("other", Tensor.of(DATA))), ("y",), {}
     )
     made = Instance("torch", "torch.eq", {"other": 2}, own.inputs[:1], ("y",), {})
-    assert change(made, own)[:3] == ("other", "float32[1, 3]", "2")
+    assert change(made, own)[:3] == ("other", "float32[1, 3]", "the number 2")
 
 
 def test_of_several_calls_it_is_told_whose_parameter_it_is():
@@ -130,7 +130,7 @@ def test_a_shape_that_is_right_with_some_numbers_says_nothing_where_its_own_is_r
     shown = [(call(np.ones((1, 2), np.float32), bias=0.8), False), (call(np.ones((2, 2), np.float32), bias=0.8), True)]
     numbers_matter = [*shown, (call(DATA * 2, bias=0.8), False)]
     by_what = {x.what: x for x in contrasts.contrasts(OWN, numbers_matter, value=True)}
-    assert by_what["shape"].passes == () and by_what["shape"].fails == ("2x2",) and by_what["x0"].passes
+    assert by_what.keys() == {"x0"} and by_what["x0"].passes
     assert contrasts.contrasts(OWN, shown, value=True)[0].passes == ("1x2",)
     zeros = [*shown, (call(np.zeros((1, 3), np.float32), bias=0.8), False)]
     assert contrasts.contrasts(OWN, zeros, value=True)[0].passes == ("1x2",)

@@ -17,6 +17,7 @@ from opera.compilers.shared.packing import Made
 from opera.errors import NoAnswer
 from opera.libraries import bounds
 from opera.oracle import declared, manner
+from opera.oracle.messages import identifying, says
 from opera.oracle.randomness import RANDOM
 from opera.oracle.screens import AGREEING, ILL_CONDITIONED
 from opera.pool import clock
@@ -363,22 +364,28 @@ class Asker:
             for x in itertools.islice(contrasts.alone(program, known, wrong=wrong), ALONE):
                 self.look([x])
         for x in [x for name, x in self.programs.items() if name in self.outcomes]:
-            if contrasts.change(x, program) is None:
+            if contrasts.change(x, program) is None or not self.within([x]):
                 continue
             with suppress(Spent):  # whoever is to confirm it is not asked about the others
                 [fails] = self.label([x])
-                right = self._runs(x) and bool(self.within([x]))
-                fails = fails or (not right and self._in_other_places(x))
-                if fails or right or self.otherwise(x):
-                    found.append((x, True if fails else False if right else None))
+                stops = self.target is not None and self.target.verdict in (CRASH, REFUSED)
+                if self._runs(x):
+                    found.append((x, False))
+                elif self._as_a_script(x) if stops else fails:
+                    found.append((x, True))
+                elif not fails and self.otherwise(x) and not (stops and self._in_like_words(x)):
+                    found.append((x, None))
         return found
 
-    def _in_other_places(self, program: Program) -> bool:
-        """Whether a program that was asked about ends with most of the target's words, which may name dtypes and sizes."""
+    def _as_a_script(self, program: Program) -> bool:
+        """Whether a program that was asked about ends as the target does in the eyes of its script, by stage, type and text."""
         target, shown = self.target, self.outcomes[program.id]
-        ends = target is not None and target.verdict == CRASH
-        where = [(x.verdict, x.stage, x.symptom) for x in (target, shown) if x is not None]
-        return ends and where[0] == where[1] and target is not None and same_words(target, shown)
+        places = {(x.verdict, x.stage, x.symptom) for x in (target, shown) if x is not None}
+        return len(places) == 1 and target is not None and says(shown.message, identifying(target.message))
+
+    def _in_like_words(self, program: Program) -> bool:
+        """Whether a program that was asked about ends in most of the target's words, which may name dtypes and sizes."""
+        return self.target is not None and same_words(self.target, self.outcomes[program.id])
 
     def within(self, programs: Sequence[Program]) -> list[Program]:
         """Return the programs that documentation admits as far as it does the target."""

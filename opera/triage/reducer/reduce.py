@@ -43,7 +43,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import contrasts
 from opera.triage.conditions import circumstances, deciding, dtypes, ordinary, readable
-from opera.triage.failure import alike, words
+from opera.triage.failure import NUMBERS, alike, words
 from opera.triage.reducer import inner, older, settings, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.incidental import Incidental, incidental
@@ -198,7 +198,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     )  # fmt: skip
     ask.budget = Budget(ALONE * seconds)
     shown = (
-        *contrasts.contrasts(found, ask.alone(found), value=outcome.symptom == "value"),
+        *contrasts.contrasts(found, ask.alone(found), value=outcome.symptom in NUMBERS),
         *contrasts.comes(reduction.besides),
     )
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
