@@ -134,3 +134,26 @@ def test_what_gets_further_beside_a_crash_is_known_to_run() -> None:
         ask.target, ask.programs = target, {program.id: program}
         ask.outcomes = {program.id: Outcome(INCONSISTENT, "infer", "count"), other.id: Outcome(PASS)}
         assert [x.fails for x in ask.seen()] == known
+
+
+def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say() -> None:
+    """The checker names one error by itself, and several behind a heading: `copy_` of a number fails as that of a tensor."""
+    rank = "Inferred shape and existing shape differ in rank: (0) vs (1)"
+    words = {
+        1.0: f"(op_type:Cast, node name: node_Cast_0): {rank}",
+        2.0: f"Inference error(s): (op_type:Cast, node name: node_Cast_0): {rank}",
+        3.0: "Inferred shape and existing shape differ in dimension 0: (1) vs (2)",  # mostly the same: it is not told
+        4.0: "Data type of input is wrong, and must be one that the operator takes",
+    }
+    shown = {x: Outcome(CRASH, "compile", "InferenceError", text) for x, text in words.items()} | {5.0: Outcome(PASS)}
+    programs = {
+        x: Instance("onnx", "Any", {"k": x}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {}) for x in shown
+    }
+    ask = Asker(None, Question(frontend="onnxexport-torch"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in programs.values()}
+    ask.outcomes = {programs[x].id: outcome for x, outcome in shown.items()}
+    ask.target = Outcome(CRASH, "compile", "InferenceError", rank)
+    own = Instance("onnx", "Any", {"k": 0.0}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
+    told = {x.params["k"]: how for x, how in ask.alone(own)}
+    assert told == {1.0: True, 2.0: True, 4.0: None, 5.0: False}
