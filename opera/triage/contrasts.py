@@ -61,7 +61,7 @@ class Contrast(msgspec.Struct, frozen=True):
 class Change(NamedTuple):
     """The one thing in which a program differs from another: what it is, what each has, and whether it is alone so.
 
-    `alone` is false where numbers differ besides that anybody may choose.
+    `alone` is false where numbers differ besides that anybody may choose, `kept` where another dtype does not hold the numbers.
     """
 
     what: str
@@ -69,6 +69,7 @@ class Change(NamedTuple):
     now: str
     order: tuple[float, ...] = ()
     alone: bool = True
+    kept: bool = True
 
 
 def change(program: Program, of: Program) -> Change | None:
@@ -97,10 +98,11 @@ def change(program: Program, of: Program) -> Change | None:
         case [[], [name], [], []] if not numbers:
             return Change(name, _tensor(own.get(name)), _tensor(now.get(name)))
         case [_, [], [_, *_], []] if free == numbers and all(simpler.is_type(x) for _, x in named):
-            kept = not numbers and all(_as_cast(*tensors[x]) for x in dtypes)
+            as_cast = not numbers and all(_as_cast(*tensors[x]) for x in dtypes)
+            kept = all(dtypes_.about_equal_leaves(*tensors[x]) for x in dtypes)
             some = dtypes if len(dtypes) == 1 else every
             had, has = (_each([z.dtype for z in x]) for x in (_held(own, some), _held(now, some)))
-            return Change(_of("dtype", some, every), had, has, alone=kept)
+            return Change(_of("dtype", some, every), had, has, alone=as_cast, kept=kept)
         case [[], [], [], [_, *_]] if not numbers:
             some = shapes if len(shapes) == 1 else every
             had, has = (_each([*map(_shape, x)]) for x in (_held(own, some), _held(now, some)))
@@ -134,12 +136,18 @@ def contrasts(
     Args:
         shown: Programs, and whether each fails in the same way (True), passes (False), or fails in another way (None).
         value: Whether numbers are wrong. Where it passes with others of its own shape, what it does with some of another shape
-            says nothing of shapes.
+            says nothing of shapes; nor does another dtype that does not hold its numbers.
     """
     found: dict[str, tuple[str, dict[str, tuple[bool | None, Change]]]] = {}
     for x, how in shown:
         made = change(x, program)
-        if made is not None and made.alone and made.now != made.own and len(made.now) <= LONG:
+        if (
+            made is not None
+            and made.alone
+            and (made.kept or not value)
+            and made.now != made.own
+            and len(made.now) <= LONG
+        ):
             told = found.setdefault(made.what, (made.own, {}))[1]
             if made.now not in told or told[made.now][0] is False or how:  # with some numbers it may pass by chance
                 told[made.now] = how, made

@@ -68,6 +68,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
         alike: Who gives the same answer as the compiler, where no more implementations give the expected one, or nothing.
         off: By how much it is off, where that is little more than is tolerated (`triage.failure.slight`), or nothing.
+        exact: What the first wrong integer would be without the bounds of its dtype, where that does not hold it, or nothing.
         written: Whether blame lays it on the exporter of what it is given, and another frontend tries that.
         odd: Whether NaN is expected where finite numbers are given.
         beyond: Which inputs of its program are not as is documented of them (`undocumented`), or nothing.
@@ -95,6 +96,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     arising: str = ""
     beyond: str = ""
     off: str = ""
+    exact: str = ""
     written: bool = False
     limit: str = ""
     invalid: bool = False
@@ -129,6 +131,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"its exported file holds {listed(of.parts)}, wrong by itself: what that shows is to be filed"
     if of.off:
         yield f"it is off by {of.off}: it may be closed as rounding"
+    if of.exact:
+        yield f"without the bounds of its dtype it is {of.exact}: check that the documentation says what becomes of it"
     if of.odd:
         yield "NaN is expected of finite numbers: check that the documentation defines it"
     if of.beyond:

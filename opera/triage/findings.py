@@ -290,6 +290,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     off=_off(chosen.verdict.outcome),
                     written=laid is not None and laid.verdict == EXPORTER and not exports,
                     odd=_odd(chosen),
+                    exact="" if of is None or (laid is not None and laid.settled) else of.exact,
                     beyond="" if laid is None else laid.beyond,
                     arising=lawful.arising(chosen, laid),
                     limit=limit,

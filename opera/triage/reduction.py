@@ -62,6 +62,8 @@ class Reduction(msgspec.Struct, frozen=True):
         incidental: Operators beside its own that fail so of the same input (opera.triage.reducer.incidental).
         siblings: Other operators that fail so of the same inputs, and whose names are similar or which take as many
             (opera.triage.reducer.siblings).
+        exact: What the first wrong integer would be without the bounds of its dtype, where that does not hold it, in words
+            (opera.triage.reducer.exact).
         contrasts: What becomes of it when one thing of it is changed alone (opera.triage.contrasts).
         parts: Operators of the exported file that are wrong by themselves, where the call is made of several: `MIRROR_PAD
             (keras.ops.pad)` (opera.triage.reducer.parts).
@@ -106,6 +108,7 @@ class Reduction(msgspec.Struct, frozen=True):
     settings: tuple[str, ...] = ()
     named: tuple[tuple[str, str], ...] = ()
     contrasts: tuple[Contrast, ...] = ()
+    exact: str = ""
 
     def program(self) -> Captured:
         """Return the reduced program."""

@@ -50,6 +50,16 @@ def test_the_one_thing_in_which_programs_differ_is_told(program, wanted):
     assert (found and (found.what, found.own, found.now, found.alone)) == wanted
 
 
+def test_of_wrong_numbers_no_dtype_is_told_that_does_not_hold_them():
+    own = call(np.int8([-1, -2]))
+    shown = [(call(np.uint8([7, 7])), True), (call(np.int16([-1, -2])), True)]
+    assert contrasts.contrasts(own, shown, value=True) == (Contrast("dtype", "int8", ("int16",)),)
+    assert change(call(np.uint8([255, 254])), own).alone
+    shown[0] = call(np.uint8([255, 254])), True
+    assert contrasts.contrasts(own, shown) == (Contrast("dtype", "int8", ("int16", "uint8")),)
+    assert contrasts.contrasts(own, shown, value=True) == (Contrast("dtype", "int8", ("int16",)),)
+
+
 def test_of_several_tensors_it_is_told_which():
     own = call(DATA, DATA)
     assert change(call(DATA.astype("f8"), DATA), own)[:3] == ("dtype of x0", "float32", "float64")

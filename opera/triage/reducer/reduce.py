@@ -44,7 +44,7 @@ from opera.store.workspace import Workspace
 from opera.triage import contrasts
 from opera.triage.conditions import circumstances, deciding, dtypes, ordinary, readable
 from opera.triage.failure import NUMBERS, alike, words
-from opera.triage.reducer import inner, older, settings, witness
+from opera.triage.reducer import exact, inner, older, settings, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
@@ -151,6 +151,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
         kept += older.as_of_older(ask, kept[-1])
+        kept += exact.within(ask, kept[-1])
     except Spent:
         finished = False
         ask.budget = Budget((1.0 - SEARCH) * seconds)
@@ -201,11 +202,12 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         *contrasts.contrasts(found, ask.alone(found), value=outcome.symptom in NUMBERS),
         *contrasts.comes(reduction.besides),
     )
+    bounded = exact.beyond(ask, found, outcome)
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
     family = siblings(ask, workspace, found, told, defaults)
     return msgspec.structs.replace(
-        reduction, contrasts=shown, siblings=family, parts=parts(ask, found, reduction.outcome)
+        reduction, contrasts=shown, exact=bounded, siblings=family, parts=parts(ask, found, reduction.outcome)
     )
 
 

@@ -1,0 +1,125 @@
+"""What a wrong integer would be without bounds: past those of its dtype, and between two integers, specifications are silent.
+
+486 is no uint8: the library makes 230 of it, as it wraps around, a compiler 255, and ONNX states neither. Between 2 and 3 one
+rounds 2.75 and the other cuts it. Either may be closed as undefined, so another program is looked for that is neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from opera.programs.program import Instance, Program
+from opera.programs.values import Tensor, Value
+from opera.programs.verdicts import INCONSISTENT, Outcome
+from opera.triage.conditions import dtypes
+from opera.triage.shrink import simpler, smaller
+from opera.triage.shrink.minimise import Spent
+from opera.triage.shrink.smaller import Leaf
+
+WIDE = ("float64", "int64")
+"""Dtypes in which a program is computed without bounds, the first that its library takes."""
+DIVIDES = re.compile(r"div|mod|remainder|floor|bit|shift|right|left", re.IGNORECASE)
+"""Operators of integers that are no such operators of floats."""
+NUMBERS = (-1, 1, 2, -2, 3)
+"""What is tried in the place of a tensor's numbers."""
+TRIED = 16
+"""Failing programs that are looked at, at most."""
+
+
+class Asking(Protocol):
+    """Tells what programs show, and what their library computes; both raise Spent."""
+
+    outcomes: dict[str, Outcome]
+    programs: dict[str, Program]
+
+    def label(self, programs: Sequence[Program]) -> list[bool | None]: ...
+
+    def reference(self, program: Program) -> list[Value] | None: ...
+
+
+def beyond(ask: Asking, program: Program, shown: Outcome) -> str:
+    """Return what the first wrong integer of an output would be without bounds, in words, where its dtype does not hold that;
+    nothing where it does, or nobody knows.
+    """
+    with suppress(Spent):
+        return _beyond(ask, program, shown)
+    return ""
+
+
+def within(ask: Asking, program: Program) -> list[Program]:
+    """Return a program of other numbers that fails so, and whose result its dtype holds, where the result of this one it does
+    not; nothing where there is none."""
+    if not _beyond(ask, program, ask.outcomes[program.id]):
+        return []
+    made = [x for x in _others(program) if x.id != program.id]
+    failing = [x for x, fails in zip(made, ask.label(made), strict=True) if fails]
+    known = [x for name, x in ask.programs.items() if name in ask.outcomes and x.operators == program.operators]
+    small = sorted((x for x in known if x.id != program.id), key=smaller.elements)[: 4 * TRIED]
+    failing += [x for x, fails in zip(small, ask.label(small), strict=True) if fails]
+    for x in failing[:TRIED]:
+        shown = ask.outcomes[x.id]
+        if shown.verdict == INCONSISTENT and not _beyond(ask, x, shown):
+            return [x]
+    return []
+
+
+def _beyond(ask: Asking, program: Program, shown: Outcome) -> str:
+    found = _exact(ask, program, shown)
+    if found is None:
+        return ""
+    value, dtype = found
+    held = np.iinfo(dtype)
+    if value != round(value):
+        return f"{value:.6g}, which is no integer"
+    return f"{value:.0f}, which {dtype} does not hold" if not held.min <= value <= held.max else ""
+
+
+def _exact(ask: Asking, program: Program, shown: Outcome) -> tuple[float, str] | None:
+    """Return what the first wrong integer is without bounds, and its dtype; None where it is no integer, or nobody knows."""
+    seen = shown.details
+    numbers = [seen.get(x) for x in ("expected", "actual")]
+    if shown.verdict != INCONSISTENT or any(not isinstance(x, int) or isinstance(x, bool) for x in numbers):
+        return None
+    if not isinstance(program, Instance) or DIVIDES.search(program.operator):
+        return None
+    name, index = str(seen.get("output", "")), tuple(map(int, re.findall(r"\d+", str(seen.get("index", "")))))
+    counted = re.fullmatch(r"output_(\d+)", name)
+    place = program.outputs.index(name) if name in program.outputs else int(counted[1]) if counted else -1
+    own = _at(ask.reference(program), place, index)
+    if own is None or own[1] not in dtypes.INTEGERS or own[0] != numbers[0]:
+        return None
+    for wide in WIDE:
+        made = dtypes.of_other(program, own[1], wide)
+        found = _at(ask.reference(made), place, index) if made is not None and made != program else None
+        if found is not None and found[1] == wide and np.isfinite(found[0]):
+            return found[0], own[1]
+    return None
+
+
+def _at(outputs: Sequence[Value] | None, place: int, index: tuple[int, ...]) -> tuple[float, str] | None:
+    """Return an element of an output, and the output's dtype; None where there is none."""
+    held = outputs[place] if outputs is not None and 0 <= place < len(outputs) else None
+    if not isinstance(held, Tensor) or len(held.shape) != len(index) or held.dtype in ("string", "bool"):
+        return None
+    if any(n >= length for n, length in zip(index, held.shape, strict=True)):
+        return None
+    return float(simpler.numbers(held)[index]), held.dtype
+
+
+def _others(program: Program) -> Iterator[Program]:
+    """Yield a program with one number in the place of all of a tensor of integers that states no sizes."""
+
+    def filled(leaf: Leaf, number: int) -> Leaf:
+        small = isinstance(leaf, Tensor) and leaf.dtype in dtypes.INTEGERS and np.iinfo(leaf.dtype).min <= number
+        return simpler.numbered(np.full(leaf.shape, number), leaf.dtype) if small else leaf
+
+    for place, leaf in enumerate(smaller.leaves(program)):
+        if leaf.dtype in dtypes.INTEGERS and not (place and smaller.states(leaf)):
+            made = (smaller.applied(smaller.at(place, partial(filled, number=x)), program) for x in NUMBERS)
+            yield from (x for x in made if x is not None)

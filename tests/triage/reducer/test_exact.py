@@ -1,0 +1,109 @@
+"""What a wrong integer would be without the bounds of its dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opera.programs.program import Instance, Operand
+from opera.programs.values import Tensor
+from opera.programs.verdicts import INCONSISTENT, PASS, Outcome
+from opera.triage.reducer import exact
+
+Fails = Callable[[np.ndarray[Any, Any], np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+
+
+def call(operator: str, one: Any, other: Any) -> Instance:
+    held = (Operand("A", Tensor.of(one)), Operand("B", Tensor.of(other)))
+    return Instance("onnx", operator, {}, held, ("C",), {"opset": {"": 14}})
+
+
+class Ask:
+    """Knows what NumPy computes, and that a compiler saturates where NumPy wraps around."""
+
+    def __init__(self, compute: Any, compiled: Any) -> None:
+        self.compute, self.compiled = compute, compiled
+        self.outcomes: dict[str, Outcome] = {}
+        self.programs: dict[str, Instance] = {}
+
+    def reference(self, program: Instance) -> list[Any]:
+        arrays = [x.value.array() for x in program.inputs]
+        with np.errstate(over="ignore"):
+            made = self.compute(*arrays)
+        return [Tensor.of(np.asarray(made).astype(arrays[0].dtype))]
+
+    def label(self, programs: list[Instance]) -> list[bool | None]:
+        return [self.show(x).verdict == INCONSISTENT for x in programs]
+
+    def show(self, program: Instance) -> Outcome:
+        [expected] = self.reference(program)
+        actual = self.compiled(*(x.value.array() for x in program.inputs))
+        wrong = np.argwhere(actual != expected.array())
+        details = {}
+        if len(wrong):
+            at = tuple(wrong[0])
+            shown = {
+                "index": str([int(x) for x in at]),
+                "expected": int(expected.array()[at]),
+                "actual": int(actual[at]),
+            }
+            details = {"output": "C", **shown}
+        self.programs[program.id] = program
+        self.outcomes[program.id] = Outcome(INCONSISTENT if details else PASS, "infer", "value", details=details)
+        return self.outcomes[program.id]
+
+
+def saturated(compute: Any) -> Any:
+    def compiled(one: Any, other: Any) -> Any:
+        held = np.iinfo(one.dtype)
+        return np.clip(compute(one.astype(int), other.astype(int)), held.min, held.max).astype(one.dtype)
+
+    return compiled
+
+
+def test_what_a_dtype_does_not_hold_is_told_and_nothing_else_is_found_where_all_such_fail():
+    ask = Ask(np.multiply, saturated(np.multiply))
+    program = call("Mul", np.uint8([2, 54]), np.uint8([9]))
+    assert exact.beyond(ask, program, ask.show(program)) == "486, which uint8 does not hold"
+    assert exact.within(ask, program) == []
+
+
+def test_a_program_whose_result_is_held_takes_the_place_of_one_whose_is_not():
+    """OpenVINO subtracts by adding what it multiplied by -1: of -128 it makes 127, whatever comes of it then."""
+
+    def compiled(one, other):
+        return saturated(np.add)(one, saturated(np.multiply)(other, np.int8([-1])))
+
+    ask = Ask(np.subtract, compiled)
+    program = call("Sub", np.int8([1, 2]), np.int8([-128]))
+    assert exact.beyond(ask, program, ask.show(program)) == "129, which int8 does not hold"
+    [made] = exact.within(ask, program)
+    assert made == call("Sub", np.int8([-1, -1]), np.int8([-128]))
+    assert exact.beyond(ask, made, ask.outcomes[made.id]) == ""
+    assert exact.within(ask, made) == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "wanted"), [("Resize", "2.75, which is no integer"), ("BitShift", ""), ("Div", "")]
+)
+def test_a_fraction_is_told_of_what_does_not_divide(operator: str, wanted: str):
+    def mean(one: Any, other: Any) -> Any:
+        found = one * 0.75 + other * 0.25
+        return found if one.dtype.kind == "f" else np.round(found)
+
+    ask = Ask(mean, lambda one, other: np.trunc(one * 0.75 + other * 0.25).astype(one.dtype))
+    program = call(operator, np.int32([3]), np.int32([2]))
+    assert exact.beyond(ask, program, ask.show(program)) == wanted
+
+
+def test_of_floats_and_crashes_nothing_is_told():
+    ask = Ask(np.add, np.add)
+    program = call("Add", np.float32([1]), np.float32([2]))
+    assert (
+        exact.beyond(ask, program, Outcome(INCONSISTENT, "infer", "value", details={"expected": 1.0, "actual": 2.0}))
+        == ""
+    )
+    assert exact.beyond(ask, program, Outcome("crash", "load")) == ""
