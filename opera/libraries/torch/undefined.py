@@ -229,6 +229,17 @@ def _median(call: Call) -> str | None:
     return Undefined(why, False, True) if ties else None
 
 
+def _kth_value(call: Call) -> str | None:
+    """torch.kthvalue: "indices is the index location of each element found", and "there are multiple valid kth values" among
+    equal ones, "any of them"."""
+    data = call.tensor("input")
+    if data is None or len(call.expected) < 2 or not data.shape:
+        return None
+    ties = int(_equal(data.numbers(), call.argument("dim", -1)).sum())
+    why = f"of equal elements each is a valid k-th one; {ties} elements have an equal"
+    return Undefined(why, False, True) if ties else None
+
+
 def _scatter(call: Call) -> str | None:
     """Tensor.scatter_: "When indices are not unique, the behavior is non-deterministic (one of the values from src will be
     picked arbitrarily)"; likewise index_copy_."""
@@ -326,6 +337,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("argsort", "sort"), _sort),
     "topk": _top_k,
     **dict.fromkeys(("median", "nanmedian"), _median),
+    "kthvalue": _kth_value,
     **dict.fromkeys(("index_copy", "scatter"), _scatter),
     **dict.fromkeys(("index_put", "put"), _put),
     "setitem": lambda call: _put(call) or _cast(call),

@@ -110,7 +110,7 @@ def reduce_all(
             stands = store(workspace, made)
             fresh.add(made.test)
             tell(told(workspace, finding, made) + (EARLIER if stands is not made else ""))
-            _cut(workspace, probe, finding, stands, min(seconds, end - time.monotonic()), tell)
+            _cut(workspace, probe, finding, stands, min(seconds, end - time.monotonic()), tell, mistakes)
             besides = (hidden.by_other_routes, hidden.by_its_answer, hidden.beside_it, hidden.of_other_dtypes)
             for other in (x for of in besides for x in of(workspace, probe, stands, seconds)):
                 if other.finding not in found:
@@ -136,7 +136,7 @@ def reduce_all(
                 stands = store(workspace, made)
                 name = finding if verdict in found[finding] else verdict.finding
                 tell(told(workspace, name, made) + (EARLIER if stands is not made else ""))
-                _cut(workspace, probe, name, stands, min(seconds, end - time.monotonic()), tell)
+                _cut(workspace, probe, name, stands, min(seconds, end - time.monotonic()), tell, mistakes)
         at = {(x.frontend, x.environment) for of in found.values() for x in of}
         closing.ask_kin(workspace, probe, min(max(seconds, KIN * total), last - BLAME * total - time.monotonic()), at)
         causes.remember(workspace, before)
@@ -162,12 +162,26 @@ def unasked_members(workspace: Workspace) -> list[str]:
 
 
 def _cut(
-    workspace: Workspace, probe: Probe, finding: str, of: Reduction, seconds: float, tell: Callable[[str], None]
+    workspace: Workspace,
+    probe: Probe,
+    finding: str,
+    of: Reduction,
+    seconds: float,
+    tell: Callable[[str], None],
+    mistakes: list[Exception],
 ) -> None:
-    """Look for the plain form of a reduction, or for one that leaves nothing to chance, and tell of it."""
-    plain = cut.renew(workspace, probe, of, seconds) if seconds > 0 else None
-    if plain is None and seconds > 0:
-        plain = certain.renew(workspace, probe, of)
+    """Look for the plain form of a reduction, or for one that leaves nothing to chance, and tell of it. The reduction stands
+    without it, if opera itself makes a mistake, which is kept."""
+    try:
+        plain = cut.renew(workspace, probe, of, seconds) if seconds > 0 else None
+        if plain is None and seconds > 0:
+            plain = certain.renew(workspace, probe, of)
+    except (NotReduced, OperaError):
+        raise
+    except Exception as error:
+        tell(f"{finding} has no plain form: opera itself failed with {type(error).__name__}")
+        mistakes.append(error)
+        return
     if plain is not None:
         tell(told(workspace, finding, plain))
 

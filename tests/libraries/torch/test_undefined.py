@@ -46,6 +46,7 @@ PAIRS = [
     (call("topk", X, 2), call("topk", X[1:], 2)),
     (call("topk", X[1:], 2, sorted=False), call("topk", floats(3, 1, 1), 1)),
     (call("median", X, 0), call("median", X)),
+    (call("kthvalue", torch.tensor([1.0, 1.0, 2.0]), 1), call("kthvalue", torch.tensor([1.0, 3.0, 2.0]), 1)),
     (call("scatter", THREE, 0, ints(1, 1), TWO), call("scatter", THREE, 0, ints(1, 2), TWO)),
     (call("scatter", THREE, 0, ints(1, 1), TWO), call("scatter", THREE, 0, ints(1, 1), TWO, reduce="add")),
     (call("scatter", THREE, 0, ints(1, 1), TWO), call("scatter", THREE, 0, ints(1, 1), 5.0)),

@@ -214,6 +214,25 @@ def test_a_constant_of_a_model_is_not_what_a_call_is_given():
     assert found.decided.parameters in (told.parameters, ("value given",)) and found.passing_one is not None
 
 
+def test_of_several_calls_no_axis_is_told_that_one_of_them_names():
+    """The file of Keras's `linspace` is several nodes of an empty tensor; one that passes is empty elsewhere."""
+    calls = (
+        Call("Neg", {}, (Argument("X", "x"),), ("y",), {"opset": {"": 20}}),
+        Call("Any", {"axis": 0}, (Argument("input", "y"),), ("z",), {"opset": {"": 20}}),
+    )
+    program = Graph("onnx", (Operand("x", Tensor.of(np.zeros((0, 2), "f4"))),), calls, ("z",))
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [shape(x)[:1] == (0,) for x in programs]
+
+    seen = [
+        Labelled(msgspec.structs.replace(program, inputs=(Operand("x", Tensor.of(np.zeros(sizes, "f4"))),)), fails)
+        for sizes, fails in (((2, 0), False), ((0, 3), True), ((2, 2), False))
+    ]
+    found = borne_out(label, program, {"Any": {"axis": 0}}, Decided((), ("an empty input",)), seen)
+    assert found.decided.besides in (("an empty input",), ()) and found.failing
+
+
 def test_a_rank_is_told_of_the_input_that_has_it():
     """A scale for each channel is refused; the zero point has its rank, too, and the picture any."""
     program = call(np.ones((1, 2, 3), F32), F32([2]), np.uint8([1]))

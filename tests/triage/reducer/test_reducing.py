@@ -37,3 +37,15 @@ def test_a_mistake_in_one_reduction_is_raised_once_the_others_are_done(
         reducing.reduce_all(workspace, [one, other], 20.0, 60.0, told.append, workers=1)
     wanted = [f"{one} is not reduced: opera itself failed with KeyError", f"{other} is not reduced: it passes now"]
     assert told[:2] == wanted
+
+
+def test_a_mistake_in_a_plain_form_costs_no_reduction(monkeypatch: pytest.MonkeyPatch) -> None:
+    def renew(*_: object) -> None:
+        raise AttributeError("params")
+
+    monkeypatch.setattr(reducing.cut, "renew", renew)
+    told, mistakes = list[str](), list[Exception]()
+    nothing: Any = None
+    reducing._cut(nothing, nothing, "F1", nothing, 1.0, told.append, mistakes)
+    assert told == ["F1 has no plain form: opera itself failed with AttributeError"]
+    assert [str(x) for x in mistakes] == ["params"]
