@@ -37,7 +37,7 @@ from opera.programs.verdicts import (
 )
 from opera.report import quoting, running, searching, trackers
 from opera.report.issue import Draft
-from opera.report.others import others
+from opera.report.others import GIVEN_AS, others
 from opera.report.page import Page, page
 from opera.sources import makes
 from opera.store import families, instances, tests
@@ -59,19 +59,6 @@ from opera.triage.sentence import cut, listed, said, title
 
 COMMON = frozenset(("float32", "int64", "bool"))
 """Dtypes that a title needs not name, but for truth values that come first: these are computed with."""
-ROUTES = {
-    "exported-program": "an exported program (torch.export)",
-    "decomposed": "an exported program after run_decompositions()",
-    "torchscript": "traced TorchScript",
-    "onnx": "an exported ONNX model",
-    "tflite": "an exported TFLite model",
-    "saved-model": "a SavedModel",
-    "live": "the live model",
-    "openvino": "the library's own OpenVINO export",
-    "xnnpack": "an exported program, what can be of it for XNNPACK",
-    "portable": "an exported program, by its portable kernels alone",
-}
-"""Variant of a frontend that is not its first → what the compiler is given, in words."""
 UNTOLD = frozenset(("constants", "oldest-opset"))
 """Variants that give it the library's own model: of some, tensors that are fed else are constants."""
 TOLERANCE = "rtol {rtol:g} and atol {atol:g} are allowed: opera's tolerance for the dtype, or the test's own if larger"
@@ -270,7 +257,7 @@ def _route(workspace: Workspace, shown: Choice) -> Iterator[str]:
     first, *_ = compilers.frontend(compiler, library).VARIANTS
     variant, folder = shown.verdict.variant, migrated.folder(workspace.tests_folder, shown.verdict.test)
     if variant not in (first.name, *UNTOLD):
-        yield f"the model is given as {ROUTES.get(variant, variant)}"
+        yield f"the model is given as {GIVEN_AS.get(variant, variant)}"
     manifest = (
         migrated.read_manifest(folder) if variant == "constants" and (folder / "manifest.json").is_file() else None
     )

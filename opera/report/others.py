@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from opera import compilers
 from opera.compilers import BODY
 from opera.oracle.messages import cause, short
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, UNSUPPORTED, Outcome
@@ -17,6 +20,25 @@ CONFIRMS = "gives the expected outputs"
 
 SAID = 110
 """Characters of what another one says."""
+
+GIVEN_AS = {
+    "exported-program": "an exported program (torch.export)",
+    "decomposed": "an exported program after run_decompositions()",
+    "torchscript": "traced TorchScript",
+    "onnx": "an exported ONNX model",
+    "tflite": "an exported TFLite model",
+    "saved-model": "a SavedModel",
+    "live": "the live model",
+    "openvino": "the library's own OpenVINO export",
+    "xnnpack": "an exported program, what can be of it for XNNPACK",
+    "portable": "an exported program, by its portable kernels alone",
+    "inputs": "its own model, with all tensors as inputs",
+    "constants": "its own model, with some tensors as constants",
+    "oldest-opset": "a model of the oldest opset that means the same",
+}
+"""Variant of a frontend → what the compiler is given, in words."""
+VARIANT = re.compile(r"(?P<compiler>[\w-]+)-\w+ by its variant (?P<variant>[\w-]+)")
+"""What blame says of another way into the same compiler."""
 
 
 def others(told: Page, outcome: Outcome) -> list[str]:
@@ -35,7 +57,7 @@ def others(told: Page, outcome: Outcome) -> list[str]:
             found.append(f"the compiler itself {CONFIRMS}: {row.way}")
             continue
         does = _does(row.shows)
-        who = trackers.called(*row.way.split(" ", 1))
+        who = _who(row.way)
         if row.right and row.remark.endswith("is right"):  # other things of it are not
             found.append(f"{who}: {row.remark}")
         elif row.shows.startswith(CRASH) and not row.remark:  # of its own bugs, or its limits
@@ -61,6 +83,15 @@ def others(told: Page, outcome: Outcome) -> list[str]:
             else [f"{who} {route.by(variant)} {does}" for variant, does in does_by.items()]
         )
     return found
+
+
+def _who(way: str) -> str:
+    """Return who was asked: another compiler with its version, or the same by another way into it, in words."""
+    own = VARIANT.fullmatch(way)
+    if own is None:
+        return trackers.called(*way.split(" ", 1))
+    given = GIVEN_AS.get(own["variant"], f"the model by its variant {own['variant']}")
+    return f"{compilers.title(own['compiler'])} itself, given {given},"
 
 
 def _does(shown: str) -> str:
