@@ -178,7 +178,9 @@ def nodes(outcome: Outcome) -> set[str]:
 
 def words(message: str) -> set[str]:
     """Return the words of a message, dtypes and numbers left out, addresses too: the letters of such are no words."""
-    return set(re.findall(r"[A-Za-z_]{3,}", re.sub(rf"\b(?:{DTYPE}|0x[0-9a-fA-F]+)\b", " ", message)))
+    return set(
+        re.findall(r"[A-Za-z_]{3,}", re.sub(rf"\b(?:dtype=(?:torch\.)?\w+|{DTYPE}|0x[0-9a-fA-F]+)\b", " ", message))
+    )
 
 
 def _kinds(outcome: Outcome) -> tuple[str, str]:

@@ -368,24 +368,41 @@ class Asker:
                 continue
             with suppress(Spent):  # whoever is to confirm it is not asked about the others
                 [fails] = self.label([x])
-                stops = self.target is not None and self.target.verdict in (CRASH, REFUSED)
                 if self._runs(x):
-                    found.append((x, False))
-                elif self._as_a_script(x) if stops else fails:
+                    found += [(x, False)] if self._surely else []
+                elif self._as_a_script(x) if self._judged else fails:
                     found.append((x, True))
-                elif not fails and self.otherwise(x) and not (stops and self._in_like_words(x)):
+                elif not fails and self.otherwise(x) and not self._in_like_words(x):
                     found.append((x, None))
         return found
 
+    @property
+    def _surely(self) -> bool:
+        """Whether what is right once is right: what nobody wrote may be so by chance."""
+        return self.target is not None and self.target.verdict != UNSTABLE
+
+    @property
+    def _judged(self) -> bool:
+        """Whether a script judges by what is said, or by what is wrong: of what hangs or dies, or is drawn, it asks more."""
+        target = self.target
+        return target is not None and target.verdict in (CRASH, REFUSED, INCONSISTENT) and "drawn" not in target.details
+
     def _as_a_script(self, program: Program) -> bool:
-        """Whether a program that was asked about ends as the target does in the eyes of its script, by stage, type and text."""
+        """Whether a program that was asked about fails as the target does in the eyes of its script: at that stage, with that
+        type and text; or in that respect of that output."""
         target, shown = self.target, self.outcomes[program.id]
         places = {(x.verdict, x.stage, x.symptom) for x in (target, shown) if x is not None}
-        return len(places) == 1 and target is not None and says(shown.message, identifying(target.message))
+        if target is None or len(places) > 1:
+            return False
+        if target.verdict == INCONSISTENT:
+            return bool(target.details.get("output") == shown.details.get("output"))
+        return says(shown.message, identifying(target.message))
 
     def _in_like_words(self, program: Program) -> bool:
         """Whether a program that was asked about ends in most of the target's words, which may name dtypes and sizes."""
-        return self.target is not None and same_words(self.target, self.outcomes[program.id])
+        target = self.target
+        stops = target is not None and target.verdict in (CRASH, REFUSED)
+        return stops and target is not None and same_words(target, self.outcomes[program.id])
 
     def within(self, programs: Sequence[Program]) -> list[Program]:
         """Return the programs that documentation admits as far as it does the target."""

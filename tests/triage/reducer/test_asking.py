@@ -12,7 +12,7 @@ import pytest
 from opera.oracle.randomness import RANDOM
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Outcome
+from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome
 from opera.run.probe import Question
 from opera.triage.reducer.asking import Asker
 
@@ -157,3 +157,31 @@ def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say(
     own = Instance("onnx", "Any", {"k": 0.0}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
     told = {x.params["k"]: how for x, how in ask.alone(own)}
     assert told == {1.0: True, 2.0: True, 4.0: None, 5.0: False}
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [
+        (Outcome(INCONSISTENT, "infer", "value", details={"output": "Y"}), {1.0: True, 3.0: None, 4.0: False}),
+        (Outcome(UNSTABLE, "infer", UNSTABLE), {}),
+    ],
+)
+def test_wrong_outputs_are_wrong_otherwise_in_another_respect_and_what_varies_is_right_by_chance(
+    target: Outcome, wanted: dict[float, bool | None]
+) -> None:
+    shown = {
+        1.0: Outcome(INCONSISTENT, "infer", "value", details={"output": "Y", "manner": {"Y": ["wrong", "another"]}}),
+        3.0: Outcome(INCONSISTENT, "infer", "shape", details={"output": "Y"}),
+        4.0: Outcome(PASS),
+    }
+    programs = {
+        x: Instance("onnx", "Any", {"k": x}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {}) for x in shown
+    }
+    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
+    ask.label = lambda asked: [None for _ in asked]  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in programs.values()}
+    ask.outcomes = {programs[x].id: outcome for x, outcome in shown.items()}
+    ask.target = target
+    own = Instance("onnx", "Any", {"k": 0.0}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
+    assert {x.params["k"]: how for x, how in ask.alone(own)} == wanted
