@@ -109,6 +109,7 @@ NAMES = r"(?<=\bError for )\S+|\b(?:Stateful)?PartitionedCall(?:_\d+)?(?::\d+)?|
 VARIES = re.compile(
     rf"(?P<kept>\b{DTYPE}\b)|{NAMES}"
     r"|0x[0-9a-fA-F]+"  # addresses
+    r"|, dtype=torch\.\w+"  # how a tensor of PyTorch's is printed, if its dtype is not the default
     r"|(?:[A-Za-z]:)?(?:[\w.+~@-]*[/\\])+(?=[\w.@-]+)"  # folders of paths
     r"|\w+(?: \| \w+)+(?: \|)?|\{'[^'{}]*'(?:, '[^'{}]*')+\}"  # sets, whose order hangs on the process: UINT64 | STRING | FLOAT
     r"|(?<=[A-Za-z_])\d+(?![A-Za-z\d])"  # the number of a name: lv12

@@ -27,6 +27,8 @@ LISTED = ("dtype", "opset")
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 LEFT_OUT = "left out"
+WRITTEN = "call"
+"""The context of a call of PyTorch's or Keras's that says which arguments are written by place, and which by name."""
 OPSET = "(opset)"
 """The context of an ONNX call that states versions, of each domain."""
 COMES = {
@@ -188,11 +190,12 @@ def _structure(program: Program) -> object:
 
 
 def _params(program: Program) -> dict[tuple[int, str], Value]:
-    """Return (call, name) → value of all parameters, and of what else a call is told that may be chosen."""
+    """Return (call, name) → value of all parameters, and of what else a call is told that may be chosen, but for how it is
+    written: what is given by its name may be left out."""
     found: dict[tuple[int, str], Value] = {}
     for n, call in enumerate(program.instances()):
         found.update({(n, name): value for name, value in call.params.items()})
-        found.update({(n, f"({name})"): value for name, value in call.context.items()})
+        found.update({(n, f"({name})"): value for name, value in call.context.items() if name != WRITTEN})
     return found
 
 

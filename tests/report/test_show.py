@@ -12,10 +12,11 @@ from rich.console import Console
 from opera import report as reports
 from opera.compilers import CONVERSION
 from opera.errors import UsageError
+from opera.oracle.draws import CONSTANT
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Named, Optional, RandomTensor, Sequence, Tensor
-from opera.programs.verdicts import Outcome
+from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.report import programs, show
 from opera.report.chosen import Wanted
 from opera.report.page import _agreement, _near, _remarks
@@ -371,3 +372,25 @@ def test_a_tensor_in_a_list_is_told_once() -> None:
     given = (Operand("tensors.0", Tensor.of(np.float32([1]))), Operand("other", Tensor.of(np.float32([2]))))
     call = Instance("torch", "torch.hstack", {"tensors": (Named("value.input", "tensors.0"),)}, given, ("y",), {})
     assert list(programs.lines(call))[-1] == "y = torch.hstack(other, tensors=(tensors.0,))"
+
+
+def test_what_is_the_same_in_every_run_is_told_as_it_is_though_it_should_be_random(workspace, environments, capsys):
+    held = Operand("data", Tensor.of(np.float32([1])))
+    program = Instance("onnx", "Dropout", {}, (held,), ("output",), {"opset": {"": 22}})
+    details = {"output": "output", "drawn": CONSTANT, "why": "output is the same in every run"}
+    outcome = Outcome(INCONSISTENT, "infer", "value", "output 'output' differs", details=details)
+    manifest = migrated.Manifest(
+        "constant", "i", "onnx", "Dropout", {}, ("data",), ("output",), {}, tags=("nondeterministic",)
+    )
+    workspace.add_captured([Captured(program, Provenance("node-tests", "cases.py", "t"), None)])
+    manifest = msgspec.structs.replace(manifest, instance=program.id)
+    migrated.write(migrated.folder(workspace.tests_folder, "constant"), manifest, [held.value], [held.value], {})
+    kept = workspace.files.file(kept_outputs("constant", "tvm-onnx", "inputs", environments["tvm"]))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(migrated.pack([Tensor.of(np.float32([-0.75]))]))
+    line = Captured(program, Provenance("node-tests", "cases.py", "t"), None).form()
+    reduction.save(
+        workspace, Reduction("Fbbbbbbbb", environments["tvm"], "tvm-onnx", "inputs", "t1", line, outcome, "constant")
+    )
+    text = shown(capsys, workspace, "Fbbbbbbbb")
+    assert "expected  float32[1], random" in text and "actual    float32[1]: -0.75" in text

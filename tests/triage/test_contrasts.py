@@ -76,6 +76,17 @@ def test_a_number_may_stand_for_a_tensor():
     assert change(made, own)[:3] == ("other", "float32[1, 3]", "the number 2")
 
 
+def test_how_a_call_is_written_is_no_change_of_its_own():
+    """A parameter of PyTorch's that is given stands among the names of its call."""
+
+    def combinations(**params: int) -> Instance:
+        context = {"kind": "function", "call": {"args": ["input"], "kwargs": [*params]}}
+        held = (Operand("input", Tensor.of(np.arange(2))),)
+        return Instance("torch", "torch.combinations", dict(params), held, (), context)
+
+    assert change(combinations(r=0), combinations())[:3] == ("r", "left out", "0")
+
+
 def test_of_several_calls_it_is_told_whose_parameter_it_is():
     def graph(axis: int) -> Graph:
         calls = (
