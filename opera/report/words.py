@@ -109,6 +109,10 @@ def one_line(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
+CALLED, GIVEN = re.compile(r"\w ?\((?=\w+=)"), 24
+"""Where it begins what a call is given, and characters of that which a list has room for, if there are many more."""
+
+
 def in_list(finding: Finding, width: int) -> str:
     """Return what is wrong with as many characters as a list has: neither the name nor the route by which it fails is cut off.
 
@@ -120,12 +124,34 @@ def in_list(finding: Finding, width: int) -> str:
     library, dot, _ = finding.operator.partition(".")
     if dot and len(text) > width:
         text = re.sub(rf"\b{re.escape(library)}\.(?:\w+\.)*(?=\w)", "", text)
+    text = _with_less(text, width)
+    if by and text.find(by) + len(by) >= width:
+        text = _with_less(text, width, 0)
     place = text.find(by) if by else -1
     if len(text) <= width or place < 0 or place + len(by) < width - 1:
         return text
-    begun = text[: max(width - len(by) - 4, 0)].rpartition(" ")[0]
+    begun = text[: max(width - len(by) - 4, 0)]
+    whole, _, last = begun.rpartition(" ")
+    begun = begun if len(last) >= GIVEN // 2 else whole  # of a long name there is a part
     begun = begun.rpartition("(")[0] if begun.count("(") > begun.count(")") else begun
     return f"{begun.rstrip(' ,;')}… ({by})"
+
+
+def _with_less(text: str, width: int, least: int = GIVEN) -> str:
+    """Return a sentence with as few of what its call is given as leave room for what is wrong, but for `least` characters."""
+    begun = CALLED.search(text)
+    if len(text) <= width or begun is None:
+        return text
+    depth, end = 1, begun.end()
+    while end < len(text) and depth:
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        end += 1
+    given = text[begun.end() : end - 1]
+    room = max(width - len(text) + len(given), least)
+    if depth or len(given) <= room:
+        return text
+    kept = given[: max(room - 2, 0)].rpartition(", ")[0]
+    return f"{text[: begun.end()]}{f'{kept}, ' if kept else ''}…{text[end - 1 :]}"
 
 
 def gist(text: str, length: int) -> str:

@@ -290,6 +290,17 @@ def test_a_list_names_an_operator_without_the_path_where_there_is_no_room_for_it
     assert in_list(msgspec.structs.replace(of, operator="Conv"), 60) == said
 
 
+def test_a_list_has_room_for_what_is_wrong_beside_what_a_call_is_given(workspace):
+    fill(workspace)
+    said = "OpenVINO computes TopK(X=int64([0, 0]), K=int64([2])) wrongly: Indices[0] is 1, not 0"
+    of = msgspec.structs.replace(findings(workspace)[0], operator="TopK", sentence=said, route="")
+    assert in_list(of, len(said)) == said
+    assert in_list(of, 80) == "OpenVINO computes TopK(X=int64([0, 0]), …) wrongly: Indices[0] is 1, not 0"
+    by = "read by path"
+    routed = msgspec.structs.replace(of, route=by, sentence=said.replace(" wrongly", f" ({by}) wrongly"))
+    assert in_list(routed, 50).startswith("OpenVINO computes TopK(…) (read by path) wrongly")
+
+
 def test_a_witness_of_the_member_is_none_of_what_is_shown():
     """But for what a law says: of a certain form of what is drawn the documentation says what is right."""
     tagged = Outcome("inconsistent", "infer", "value", details={"tags": [SINGLE_REFERENCE]})
