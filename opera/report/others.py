@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from opera import compilers
 from opera.compilers import BODY
 from opera.oracle.messages import cause, short
@@ -37,8 +35,6 @@ GIVEN_AS = {
     "oldest-opset": "a model of the oldest opset that means the same",
 }
 """Variant of a frontend → what the compiler is given, in words."""
-VARIANT = re.compile(r"(?P<compiler>[\w-]+)-\w+ by its variant (?P<variant>[\w-]+)")
-"""What blame says of another way into the same compiler."""
 
 
 def others(told: Page, outcome: Outcome) -> list[str]:
@@ -87,11 +83,11 @@ def others(told: Page, outcome: Outcome) -> list[str]:
 
 def _who(way: str) -> str:
     """Return who was asked: another compiler with its version, or the same by another way into it, in words."""
-    own = VARIANT.fullmatch(way)
-    if own is None:
+    frontend, by, variant = way.partition(" by its variant ")
+    if not by:
         return trackers.called(*way.split(" ", 1))
-    given = GIVEN_AS.get(own["variant"], f"the model by its variant {own['variant']}")
-    return f"{compilers.title(own['compiler'])} itself, given {given},"
+    given = GIVEN_AS.get(variant, f"the model by its variant {variant}")
+    return f"{compilers.title(frontend.rpartition('-')[0])} itself, given {given},"
 
 
 def _does(shown: str) -> str:

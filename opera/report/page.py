@@ -69,7 +69,8 @@ class Page(msgspec.Struct, frozen=True):
         reduced: Whether it is the reduction of that.
         caller: The operator that calls the one of a reduction, where that is another.
         finished: Whether nothing smaller was left to try.
-        near: What programs near a reduced one showed; `seems`: what seems to decide, as far as they bear it out.
+        near: What programs near a reduced one showed.
+        seems: What seems to decide, as far as they bear it out; `contradicted`: what speaks against it.
         contrasts: What becomes of it when one thing alone is changed, a line for each.
         remarks: What else was seen of it, a line each.
         model: The program call by call, a line each; `passing`: the one most like it that passes.
@@ -97,6 +98,7 @@ class Page(msgspec.Struct, frozen=True):
     finished: bool = True
     near: str = ""
     seems: str = ""
+    contradicted: str = ""
     contrasts: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
@@ -119,7 +121,7 @@ class Page(msgspec.Struct, frozen=True):
     def around(self) -> tuple[str, ...]:
         """What programs near it say, and what seems to decide by them, which nobody need take for all."""
         seems = f"what seems to decide: {self.seems}; {self.near}" if self.seems and self.near else self.near
-        return tuple(x for x in (seems, *self.remarks) if x)
+        return tuple(x for x in (seems, self.contradicted, *self.remarks) if x)
 
 
 def page(workspace: Workspace, finding: Finding) -> Page:
@@ -144,6 +146,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         finished=reduced is None or reduced.finished,
         near=_near(reduced, unknown=not chosen.firm) if reduced else "",
         seems=listed(together(chosen.seems)) if chosen.seems else "",
+        contradicted=chosen.contradicted if reduced and not chosen.firm else "",
         contrasts=tuple(rows(reduced.contrasts, wrong=outcome.verdict == INCONSISTENT)) if reduced else (),
         remarks=tuple(_remarks(chosen)),
         model=tuple(lines(program)),

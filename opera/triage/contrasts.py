@@ -26,7 +26,7 @@ SOME = 3
 LISTED = ("dtype", "opset")
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
-LEFT_OUT = "left out"
+LEFT_OUT = removable.LEFT_OUT.strip()
 WRITTEN = "call"
 """The context of a call of PyTorch's or Keras's that says which arguments are written by place, and which by name."""
 OPSET = "(opset)"
@@ -55,6 +55,11 @@ class Contrast(msgspec.Struct, frozen=True):
     otherwise: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        """The parameter or input that it is about, the last of several."""
+        return self.what.rpartition(" of ")[2].rpartition(", ")[2]
+
+    @property
     def tells(self) -> bool:
         """Whether it fails no more in the same way with something else."""
         return bool(self.passes or self.otherwise)
@@ -76,7 +81,7 @@ class Change(NamedTuple):
 
 def change(program: Program, of: Program) -> Change | None:
     """Return the one thing in which a program differs from another, None where it is none, or several."""
-    if program.id == of.id or _structure(program) != _structure(of):
+    if _structure(program) != _structure(of):
         return None
     ours, theirs = _params(program), _params(of)
     named = [x for x in {**theirs, **ours} if not _same(ours.get(x), theirs.get(x), x in ours, x in theirs)]
@@ -200,7 +205,9 @@ def _params(program: Program) -> dict[tuple[int, str], Value]:
 
 
 def _same(one: Value, other: Value, held: bool, holds: bool) -> bool:
-    return held == holds and (one is other or (type(one) is type(other) and smaller.same(one, other)))
+    """Whether two parameters are one: a list is a tuple, 1 and 1.0 are two."""
+    alike = type(one) is type(other) or all(isinstance(x, list | tuple) for x in (one, other))
+    return held == holds and (one is other or (alike and smaller.same(one, other)))
 
 
 def _held(held: Mapping[str, Value], names: Iterable[str]) -> list[Tensor | RandomTensor]:
@@ -232,11 +239,7 @@ def _order(value: Value) -> tuple[float, ...]:
 
 
 def _tensor(value: Value) -> str:
-    if value is None:
-        return LEFT_OUT
-    if not isinstance(value, Tensor | RandomTensor):
-        return removable.said(value)
-    return f"{value.dtype}{list(value.shape)}"
+    return LEFT_OUT if value is None else removable.said(value)
 
 
 def _shape(value: Tensor | RandomTensor) -> str:
@@ -270,19 +273,17 @@ def _each(words: Sequence[str]) -> str:
 
 
 def _with(program: Program, other: Program) -> Program | None:
-    """Return a program of one call with a parameter of another that differs, or its dtypes with its own numbers; else None."""
+    """Return a program of one call as another is, but for its own numbers, in the other's dtypes; None of several calls."""
     if not (isinstance(program, Instance) and isinstance(other, Instance)):
         return None
-    if program.params != other.params and _kinds(program) == _kinds(other):
-        return msgspec.structs.replace(program, params=other.params)
-    kinds = _kinds(other)
-    made = tuple(
+    kinds = {x.name: x.value.dtype for x in other.inputs if isinstance(x.value, Tensor | RandomTensor)}
+    inputs = tuple(
         msgspec.structs.replace(x, value=simpler.as_dtype(x.value, x.value.dtype, kinds[x.name]))
-        if isinstance(x.value, Tensor) and x.name in kinds and kinds[x.name] != x.value.dtype
+        if isinstance(x.value, Tensor | RandomTensor) and x.name in kinds
         else x
         for x in program.inputs
     )
-    return msgspec.structs.replace(program, inputs=made, params=other.params)
+    return msgspec.structs.replace(other, inputs=inputs)
 
 
 def _is_plain(numbers: str) -> bool:
@@ -302,10 +303,6 @@ def _counted(program: Program) -> Program | None:
     return smaller.applied(
         lambda x: smaller.mapped(x, lambda leaf: leaf if smaller.states(leaf) else simpler.counted(leaf)), program
     )
-
-
-def _kinds(program: Instance) -> dict[str, str]:
-    return {x.name: x.value.dtype for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)}
 
 
 def rows(found: Sequence[Contrast], *, wrong: bool) -> Iterator[str]:

@@ -35,8 +35,8 @@ EXCEPTIONS = 4
 UNEXPLAINED = "what decides is not known"
 AGAINST = 2
 """Programs of which several things differ, at least, that speak against what is told."""
-CONTRADICTED = "what is told to decide is not, or not all, that does"
-UNTRIED = "what is told to decide was hardly put to the test"
+CONTRADICTED = "what seems to decide is not, or not all, that does"
+UNTRIED = "what seems to decide was hardly put to the test"
 """How the doubt begins that few programs of which several things differ say anything."""
 ONE_BY_ONE = re.compile(r"(?P<name>[\w.]+)=-?[\d.]+(?:, -?[\d.]+)* or -?[\d.]+")
 """How it is told that a parameter is one of several numbers, between which others may pass."""
@@ -201,8 +201,8 @@ def unexplained(of: Reduction, told: Collection[str]) -> tuple[int, int] | None:
 
 
 def contradicted(of: Reduction, told: Collection[str]) -> str:
-    """Return the doubt that what is told to decide does not, or not alone: near programs pass though they have it, or those of
-    which several things differ say so. Nothing where they do not.
+    """Return what speaks against what seems to decide: near programs pass though they have it, or those of which several things
+    differ say so. Nothing where they do not.
 
     Of the latter one may fail of something else, and give a right output by chance: so two must say it, and of those that lack
     what is told a good part. Of seven audited findings of wrong outputs that near programs contradict two were fileable. Where

@@ -12,8 +12,6 @@ from opera.triage.sentence import number
 
 FEW = 3
 """Elements of a tensor that are told; of more the shape is."""
-MATTERS = 1000
-"""Rank of an input that does not matter, as far as is known; parameters come after these, and last what is None."""
 MOST, LONG = 4, 90
 """How many inputs and parameters are told, and characters of them together."""
 
@@ -32,12 +30,14 @@ def given(program: Program, first: Sequence[str] = (), room: int = LONG) -> str:
     calls = program.instances()
     held = [(x.name, _tensor(x.value)) for x in program.inputs if x.value is not None]
     told = [(name, f"{name}={text}" if name.isidentifier() else text) for name, text in held if text]
-    matters = {name: n for n, name in enumerate(dict.fromkeys(first), 1)}
-    ranks = {name: 0 if n == 0 else matters.get(name, MATTERS) for n, (name, _) in enumerate(told)}
+    matters = {
+        name: (1, n) for n, name in enumerate(dict.fromkeys(first))
+    }  # then other inputs, parameters, what is None
+    ranks = {name: (0, 0) if n == 0 else matters.get(name, (2, 0)) for n, (name, _) in enumerate(told)}
     for name, value in calls[0].params.items() if len(calls) == 1 else ():
         if not any(named_inputs(value)):  # such says where inputs stand (`tensors=[tensors.0, tensors.1]`)
             told.append((name, f"{name}={removable.said(value)}"))
-            ranks[name] = matters.get(name, MATTERS + 1 + (value is None))
+            ranks[name] = matters.get(name, (4 if value is None else 3, 0))
     kept, length = set[str](), 0
     for name, text in sorted(told, key=lambda x: ranks[x[0]]):
         if len(kept) < MOST and length + len(text) + 2 <= room:

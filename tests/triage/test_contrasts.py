@@ -81,10 +81,18 @@ def test_how_a_call_is_written_is_no_change_of_its_own():
 
     def combinations(**params: int) -> Instance:
         context = {"kind": "function", "call": {"args": ["input"], "kwargs": [*params]}}
-        held = (Operand("input", Tensor.of(np.arange(2))),)
+        held = (Operand("input", Tensor.of(np.float32([0, 1]))),)
         return Instance("torch", "torch.combinations", dict(params), held, (), context)
 
     assert change(combinations(r=0), combinations())[:3] == ("r", "left out", "0")
+    held = (Operand("input", Tensor.of(np.float32([5, 6]))),)
+    seen = msgspec.structs.replace(combinations(r=0), inputs=held)
+    assert [*contrasts.alone(combinations(), [seen])] == [combinations(r=0)], "its call names what it is given"
+
+
+def test_a_list_is_a_tuple_and_an_integer_no_float():
+    assert change(call(DATA, axes=(1, 2), size=2), call(DATA, axes=[1, 2], size=1))[:3] == ("size", "1", "2")
+    assert change(call(DATA, other=2.0), call(DATA, other=2))[:3] == ("other", "2", "2.0")
 
 
 def test_of_several_calls_it_is_told_whose_parameter_it_is():
@@ -139,6 +147,14 @@ def test_each_thing_is_a_row_and_what_passes_comes_first():
     assert [*rows((Contrast("dtype", "int8", ("int16",)),), wrong=False)] == ["dtype: fails so for int8, int16"]
     of_lists = (Contrast("axes", "[1, 2]", (), ("[1]", "left out")),)
     assert next(rows(of_lists, wrong=False)) == "axes: fails so for [1, 2]; runs for [1] and where left out"
+
+
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [("dilation", "dilation"), ("dtype of x", "x"), ("shapes of x, w", "w"), ("axis of Softmax", "Softmax")],
+)
+def test_what_a_row_is_about_has_a_name(what, name):
+    assert Contrast(what, "1").name == name
 
 
 def test_how_an_input_comes_to_the_model_is_told_as_such():

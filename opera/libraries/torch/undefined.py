@@ -221,22 +221,22 @@ def _top_k(call: Call) -> str | None:
 def _median(call: Call) -> str | None:
     """torch.median: "indices does not necessarily contain the first occurrence of each median value found, unless it is
     unique"."""
-    data = call.tensor("input")
-    if data is None or len(call.expected) < 2 or not data.shape:
-        return None
-    ties = int(_equal(data.numbers(), call.argument("dim", -1)).sum())
-    why = f"which of equal elements is the median is not defined; {ties} elements have an equal"
-    return Undefined(why, False, True) if ties else None
+    return _any_of_equal(call, "the median")
 
 
 def _kth_value(call: Call) -> str | None:
-    """torch.kthvalue: "indices is the index location of each element found", and "there are multiple valid kth values" among
-    equal ones, "any of them"."""
+    """torch.kthvalue: "indices is the index location of each element found"; of equal ones each is. On CUDA it "may
+    nondeterministically return indices for any of them"."""
+    return _any_of_equal(call, "the k-th")
+
+
+def _any_of_equal(call: Call, what: str) -> str | None:
+    """Say that any of equal elements may be named: values are defined, indices are not."""
     data = call.tensor("input")
     if data is None or len(call.expected) < 2 or not data.shape:
         return None
     ties = int(_equal(data.numbers(), call.argument("dim", -1)).sum())
-    why = f"of equal elements each is a valid k-th one; {ties} elements have an equal"
+    why = f"which of equal elements is {what} is not defined; {ties} elements have an equal"
     return Undefined(why, False, True) if ties else None
 
 

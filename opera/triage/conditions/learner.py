@@ -36,7 +36,7 @@ from opera.triage.conditions.expected import BEYOND_FLOAT32, NO_ELEMENTS, OVERFL
 from opera.triage.conditions.features import BESIDE_FIRST, as_left, features
 from opera.triage.conditions.forms import shaped
 from opera.triage.conditions.labels import Labelled
-from opera.triage.conditions.lengths import BROADCAST, OF_LENGTH_0, broadcast_shape, is_longer, named_axis, of_length_0
+from opera.triage.conditions.lengths import BROADCAST, OF_LENGTH_0, broadcast_shape, empty_axis, is_longer
 from opera.triage.conditions.representable import inexact
 from opera.triage.conditions.stated import BEYOND_DTYPE, WHOLE, Feature
 from opera.triage.sentence import EMPTY, is_relation
@@ -195,7 +195,10 @@ class Learner:
             rivals = [[*x, *alone] for x in separating.one(candidates, left) or separating.pairs(candidates, left)]
             rivals = rivals or ([] if left else [alone])
         rivals = rivals or separating.triples(candidates, having) or separating.nearly(candidates, having)
-        found = self._of_axis(told, rivals[0] if rivals else [], failing, passing)
+        found = rivals[0] if rivals else []
+        if isinstance(self.program, Instance) and any(x.says == EMPTY for x in (*told, *found)):
+            defaults = self.defaults.get(self.program.operator, {})
+            found = empty_axis(self.program, defaults, told, found, failing, passing)
         found = [*order, *self._of_operands(found, failing)]
         besides = implied.unless_of_dtypes([*parameters, *found], besides, passing)
         besides, found = implied.of_given(besides, found)
@@ -217,24 +220,6 @@ class Learner:
         if said or len(every) < BASES or not all(_is_bare(x) for x in every):
             return []
         return self._of_operands([Feature(EMPTY, _is_bare)], failing)
-
-    def _of_axis(
-        self, told: Sequence[Feature], found: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]
-    ) -> list[Feature]:
-        """Return what is told, of an empty input with the axis that has length 0, where one passes that is empty elsewhere,
-        though it may be because nothing is computed of it.
-        """
-        if not isinstance(self.program, Instance):  # what several calls name tells nobody
-            return found
-        bare = [x for x in passing if any(0 in y.shape for y in smaller.leaves(x))]
-        says = {x.says for x in (*told, *found)}
-        if EMPTY not in says or not bare or any(x.endswith(OF_LENGTH_0) for x in says):
-            return found
-        known = self.defaults.get(self.program.operator, {})
-        every = [*named_axis(self.program, known, empty=True), *of_length_0(self.program)]
-        fitting = [x for x in every if all(map(x.holds, failing)) and not all(map(x.holds, bare))]
-        least = min(fitting, key=lambda x: sum(map(x.holds, bare)), default=None)
-        return found if least is None else [*(x for x in found if x.says != EMPTY), least]
 
     def _in_order(
         self, told: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Value
 from opera.triage.conditions.forms import tensor
 from opera.triage.conditions.stated import Feature, Lengths, data, shape_of, value_of
-from opera.triage.sentence import listed
+from opera.triage.sentence import EMPTY, listed
 from opera.triage.shrink import smaller
 
 BROADCAST = " broadcast to a larger shape"
@@ -101,6 +101,25 @@ def of_length_0(program: Program) -> Iterator[Feature]:
 
 def _has_bare(program: Program, name: str, part: slice) -> bool:
     return 0 in (shape_of(program, name) or ())[part]
+
+
+def empty_axis(
+    program: Instance,
+    known: Mapping[str, Value],
+    told: Iterable[Feature],
+    found: list[Feature],
+    failing: Sequence[Program],
+    passing: Sequence[Program],
+) -> list[Feature]:
+    """Return what is told, of an empty input with the axis that has length 0 in its place, where one passes that is empty
+    elsewhere, though it may be because nothing is computed of it."""
+    bare = [x for x in passing if any(0 in y.shape for y in smaller.leaves(x))]
+    if not bare or any(x.says.endswith(OF_LENGTH_0) for x in (*told, *found)):
+        return found
+    every = [*named_axis(program, known, empty=True), *of_length_0(program)]
+    fitting = [x for x in every if all(map(x.holds, failing)) and not all(map(x.holds, bare))]
+    least = min(fitting, key=lambda x: sum(map(x.holds, bare)), default=None)
+    return found if least is None else [*(x for x in found if x.says != EMPTY), least]
 
 
 def named_axis(program: Instance, known: Mapping[str, Value], *, empty: bool = False) -> Iterator[Feature]:

@@ -227,8 +227,12 @@ def _comparable(one: _One, other: _One) -> bool:
 
 def conditions(of: Reduction) -> frozenset[str]:
     """Return what decides beside parameters, but for dtypes and ranks, which are the reduction's choice, and relations."""
-    vague = (removable.is_dtype, peculiar.is_rank, is_relation)
-    return frozenset(removable.key(x) for x in of.besides if not any(of_kind(x) for of_kind in vague))
+    return frozenset(removable.key(x) for x in of.besides if not vague(x))
+
+
+def vague(says: str) -> bool:
+    """Whether what is told is a dtype, a rank or a relation: that alone may have many causes."""
+    return any(of_kind(says) for of_kind in (removable.is_dtype, peculiar.is_rank, is_relation))
 
 
 def special(says: str) -> bool:

@@ -19,7 +19,7 @@ from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
-from opera.triage.conditions import dtypes, peculiar, removable
+from opera.triage.conditions import dtypes, removable
 from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
 from opera.triage.failure import NUMBERS, is_invalid
@@ -167,13 +167,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     several = names | also | frozenset(map(removable.key, x.circumstances))
     if shown.verdict == INCONSISTENT and len(several) >= SEVERAL:
         yield "several", operators, several
-    if is_invalid(shown) and not all(map(_vague, several)):
+    if is_invalid(shown) and not all(kinship.vague(x) or " rank " in x or x == EMPTY for x in several):
         yield "invalid", operators, several
-
-
-def _vague(says: str) -> bool:
-    """Whether what is told is a dtype or a rank, or no elements: that alone may have many causes."""
-    return removable.is_dtype(says) or peculiar.is_rank(says) or " rank " in says or says == EMPTY
 
 
 def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator[set[str]]:

@@ -361,8 +361,9 @@ class Asker:
         found: list[tuple[Program, bool | None]] = []
         with suppress(Spent):
             wrong = self.target is not None and self.target.verdict == INCONSISTENT
-            for x in itertools.islice(contrasts.alone(program, known, wrong=wrong), ALONE):
-                self.look([x])
+            made = list(itertools.islice(contrasts.alone(program, known, wrong=wrong), ALONE))
+            for at in range(0, len(made), self.batch):
+                self.look(made[at : at + self.batch])
         for x in [x for name, x in self.programs.items() if name in self.outcomes]:
             if contrasts.change(x, program) is None or not self.within([x]):
                 continue

@@ -18,14 +18,15 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.triage.conditions import dtypes
+from opera.triage.conditions.expected import BITWISE
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
 from opera.triage.shrink.smaller import Leaf
 
 WIDE = ("float64", "int64")
 """Dtypes in which a program is computed without bounds, the first that its library takes."""
-DIVIDES = re.compile(r"div|mod|remainder|floor|bit|shift|right|left", re.IGNORECASE)
-"""Operators of integers that are no such operators of floats."""
+DIVIDES = re.compile(r"div|mod|remainder|floor", re.IGNORECASE)
+"""Operators of integers that are others of floats, as those on bits are."""
 NUMBERS = (-1, 1, 2, -2, 3)
 """What is tried in the place of a tensor's numbers."""
 TRIED = 16
@@ -86,7 +87,7 @@ def _exact(ask: Asking, program: Program, shown: Outcome) -> tuple[float, str] |
     numbers = [seen.get(x) for x in ("expected", "actual")]
     if shown.verdict != INCONSISTENT or any(not isinstance(x, int) or isinstance(x, bool) for x in numbers):
         return None
-    if not isinstance(program, Instance) or DIVIDES.search(program.operator):
+    if not isinstance(program, Instance) or any(x.search(program.operator) for x in (DIVIDES, BITWISE)):
         return None
     name, index = str(seen.get("output", "")), tuple(map(int, re.findall(r"\d+", str(seen.get("index", "")))))
     counted = re.fullmatch(r"output_(\d+)", name)

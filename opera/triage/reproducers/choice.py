@@ -128,7 +128,7 @@ class Choice(NamedTuple):
         of = self.reduction
         if of is None or self.incidental:
             return operator
-        first = [*map(removable.named, of.deciding), *(x.what.rpartition(" ")[2] for x in of.contrasts if x.passes)]
+        first = [*map(removable.named, of.deciding), *(x.name for x in of.contrasts if x.passes)]
         what = given(of.program().program, first, room)
         return f"{operator}{' ' if JOINED in operator else ''}({what})" if what else operator
 
