@@ -72,7 +72,7 @@ def fold(head: str, parts: list[str], tail: str) -> str:
 
 def comment(text: str, limit: int = 300) -> str:
     """Return text that is safe in a one-line comment: printable ASCII, no line ends."""
-    flat = " ".join(str(text).split())
+    flat = " ".join(str(text).split()).replace("…", "...")
     return "".join(c if c.isascii() and c.isprintable() else ascii(c)[1:-1] for c in flat)[:limit]
 
 

@@ -107,3 +107,7 @@ def test_comments_stay_on_their_line(text):
     line = "# " + literals.comment(text)
     assert line.isascii() and line.isprintable()
     assert not ast.parse(line).body
+
+
+def test_what_is_cut_is_readable_in_a_comment():
+    assert literals.comment("RNN(X=float32[2], …): wrong") == "RNN(X=float32[2], ...): wrong"
