@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 NONDETERMINISTIC, UNDEFINED = "nondeterministic", "undefined-behaviour"
 ILL_CONDITIONED = "ill-conditioned"
+UNWRITTEN = "unwritten"
+"""Tag of a test whose expected outputs hold memory that nobody wrote: they differ with what that holds (opera.poison)."""
+UNDECIDED = "the library's own answer holds memory that nobody wrote"
 SINGLE_REFERENCE, UNSCREENED = "single-reference", "unscreened"
 """Tags of a finding for which no independent implementation could be asked, and of one whose screens did not end."""
 
@@ -76,7 +79,7 @@ def screen(
     form = randomness.wrong_form(manifest, expected, actual)
     if randomness.RANDOM in manifest.tags and not form:
         return _random(library, compiler, manifest, directory, program, actual, outcome, runs)
-    why = "" if form else why_undefined(library, program, expected)
+    why = "" if form else UNDECIDED if UNWRITTEN in manifest.tags else why_undefined(library, program, expected)
     if why:
         actual = undefined.mended(why, expected, actual)
         if not undefined.wrong(manifest, expected, actual, outcome.details):

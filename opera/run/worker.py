@@ -21,7 +21,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from opera import compilers, libraries
+from opera import compilers, libraries, poison
 from opera.compilers import Case, Compiler, Frontend
 from opera.compilers.shared.packing import Told
 from opera.oracle import comparison as oracle
@@ -43,7 +43,7 @@ from opera.programs.verdicts import (
     Outcome,
     Seen,
 )
-from opera.run import culprit, judge, poison
+from opera.run import culprit, judge
 from opera.run.judge import cut, said
 from opera.store import folders
 

@@ -13,10 +13,10 @@ import msgspec
 from opera.oracle.draws import CONSTANT
 from opera.oracle.manner import ALL, SHOWN, kind
 from opera.oracle.messages import gist, of_operator, one_line, short
+from opera.poison import FIRST, SECOND
 from opera.programs import verdicts
 from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
-from opera.run.poison import FIRST, SECOND
 from opera.triage.failure import CHECKED, TABLE, is_invalid, rounded
 
 ZERO = SHOWN[0]
@@ -443,7 +443,7 @@ def unwritten(expected: Any, actual: Any) -> bool:
 def untouched(outcome: Outcome) -> bool:
     """Whether all elements of an output that varies are wrong, and one is the byte that opera fills fresh memory with.
 
-    That is another byte in the next run (opera.run.poison), and so is the output: nobody wrote it.
+    That is another byte in the next run (opera.poison), and so is the output: nobody wrote it.
     """
     actual, seen = outcome.details.get("actual"), outcome.details
     if outcome.verdict != verdicts.UNSTABLE or "output" not in seen or seen.get("differing") != seen.get("elements"):

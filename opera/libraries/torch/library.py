@@ -20,6 +20,7 @@ from opera.libraries.torch import references as torch_reference
 from opera.libraries.torch import source as torch_source
 from opera.libraries.torch import undefined as torch_undefined
 from opera.libraries.torch import wrap as torch_module
+from opera.oracle import screens
 from opera.oracle.opinions import Opinion
 from opera.programs import degenerate, migrated, values
 from opera.programs.migrated import LIVE, Artefact, Manifest
@@ -70,6 +71,7 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     expected = ran.expected if captured.expected is None else torch_module.stated(captured, ran.expected)
     random = ran.random and not (isinstance(program, Instance) and degenerate.holds(program))
     tags = torch_undefined.tags(program) | set(captured.tags) | ({"nondeterministic"} if random else set())
+    tags |= {screens.UNWRITTEN} if ran.unwritten else set()
     manifest = Manifest(
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         inputs=names, outputs=tuple(f"output_{number}" for number in range(len(expected))),

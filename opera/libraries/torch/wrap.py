@@ -6,12 +6,14 @@ import base64
 import math
 import zlib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from opera import poison
 from opera.errors import CorpusError, InvalidTest
 from opera.libraries.torch import codec as torch_values
 from opera.libraries.torch import source as torch_source
@@ -71,11 +73,13 @@ class Live(msgspec.Struct):
 
 
 class Ran(msgspec.Struct):
-    """What eager PyTorch showed: the outputs, what each call changes and returns, and whether it is random."""
+    """What eager PyTorch showed: the outputs, what each call changes and returns, whether it is random, and whether outputs
+    hold memory that nobody wrote, as those of `pad` with negative pads may: they differ though it drew nothing."""
 
     expected: list[Value]
     outputs: tuple[Outputs, ...]
     random: bool
+    unwritten: bool = False
 
 
 def module(program: Program, outputs: tuple[Outputs, ...]) -> Any:
@@ -146,8 +150,9 @@ def _run_graph(graph: Graph) -> Ran:
     ran = [one for _, one in _steps(graph)]
     outputs = tuple(one.outputs[0] for one in ran)
     model, args = module(graph, outputs), tensors(graph)
-    first, again = ([encoded(x) for x in leaves(eager(model, args))] for _ in range(2))
-    return Ran(first, outputs, first != again or any(one.random for one in ran))
+    first, again = ([encoded(x) for x in leaves(eager(model, args, x))] for x in (poison.FIRST, poison.SECOND))
+    unwritten = any(one.unwritten for one in ran)
+    return Ran(first, outputs, any(one.random for one in ran) or (first != again and not unwritten), unwritten)
 
 
 def _run_call(instance: Instance, wanted: tuple[str, ...] = ()) -> Ran:
@@ -157,7 +162,7 @@ def _run_call(instance: Instance, wanted: tuple[str, ...] = ()) -> Ran:
     first, args = module(instance, (Outputs(),)), tensors(instance)
     buffers = [(buffer, buffer.clone()) for buffer in first.buffers()]
     before, state = [(x._version, encoded(x)) for x in args], torch.get_rng_state()
-    result = eager(first, args)
+    result = eager(first, args, poison.FIRST)
     mutated = tuple(
         operand.name
         for operand, x, (version, value) in zip(instance.inputs, args, before, strict=True)
@@ -170,15 +175,15 @@ def _run_call(instance: Instance, wanted: tuple[str, ...] = ()) -> Ran:
     for buffer, before in buffers:
         buffer.copy_(before)
     second = first if outputs == Outputs() else module(instance, (outputs,))
-    again = [encoded(x) for x in leaves(eager(second, tensors(instance) if mutated else args))]
+    again = [encoded(x) for x in leaves(eager(second, tensors(instance) if mutated else args, poison.SECOND))]
     if len(again) != len(expected):
         raise InvalidTest(f"PyTorch returns {len(expected)} tensors once, and {len(again)} the second time")
-    return Ran(again, (outputs,), drew or again != expected)
+    return Ran(again, (outputs,), drew, again != expected and not drew)
 
 
-def eager(model: Any, args: tuple[Any, ...]) -> Any:
-    """Run a model. Raises InvalidTest with the library's message where it raises anything."""
-    with quiet():
+def eager(model: Any, args: tuple[Any, ...], pattern: int | None = None) -> Any:
+    """Run a model, `pattern` in each byte of fresh memory. Raises InvalidTest with the library's message where it raises."""
+    with quiet(), nullcontext() if pattern is None else poison.memory(pattern):
         try:
             return model(*args)
         except Exception as error:

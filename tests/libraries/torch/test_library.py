@@ -23,9 +23,11 @@ from opera.libraries.torch import library  # noqa: E402
 from opera.libraries.torch import modules as torch_modules  # noqa: E402
 from opera.libraries.torch import source as torch_source  # noqa: E402
 from opera.libraries.torch import wrap as torch_module  # noqa: E402
+from opera.oracle import screens  # noqa: E402
 from opera.programs import migrated  # noqa: E402
 from opera.programs.program import Captured, Instance, Operand, Provenance  # noqa: E402
 from opera.programs.values import Named, RandomTensor, Tensor  # noqa: E402
+from opera.programs.verdicts import INCONSISTENT, Outcome  # noqa: E402
 
 SEEN = Provenance("by-hand", "test_torch.py", "here")
 
@@ -259,6 +261,16 @@ def test_layouts_are_restored(tmp_path):
 def test_what_draws_random_numbers_is_known(case, random, tmp_path):
     manifest, _ = wrap(case, tmp_path)
     assert ("nondeterministic" in manifest.tags) is random
+
+
+def test_an_answer_that_holds_unwritten_memory_measures_nobody(tmp_path):
+    case = captured("torch.nn.functional.pad", ramp(1, 1, 3, 2), pad=[-3, 2, -3, 1], mode="circular")
+    manifest, _ = wrap(case, tmp_path)
+    assert (screens.UNWRITTEN in manifest.tags) and "nondeterministic" not in manifest.tags
+    actual = [Tensor.of(np.zeros((1, 1, 1, 1), dtype=np.float32))]
+    wrong = Outcome(INCONSISTENT, "infer", "value")
+    found = screens.screen(library, "openvino", manifest, tmp_path, case.program, actual, wrong)
+    assert (found.reason, found.numbers) == (screens.UNDEFINED, {"why": screens.UNDECIDED})
 
 
 def test_the_reference_of_a_module_draws_anew_each_time(tmp_path):

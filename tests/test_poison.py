@@ -5,7 +5,7 @@ import platform
 
 import pytest
 
-from opera.run import poison
+from opera import poison
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt(M_PERTURB) is glibc's")
 
