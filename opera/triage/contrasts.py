@@ -7,7 +7,7 @@ is, was seen. Everything else about a failure is told beside this (opera.triage.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +23,8 @@ VALUES, DTYPES, ROWS = 6, 14, 8
 """Values of one thing that are told of each kind, dtypes, and things."""
 SOME = 3
 """Values that are told of a thing which does not matter, as far as was tried; but of those that LISTED names."""
-LISTED = ("dtype", "opset")
+DTYPE, SHAPE = "dtype", "shape"
+LISTED = (DTYPE, "opset")
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 LEFT_OUT = removable.LEFT_OUT.strip()
@@ -68,7 +69,8 @@ class Contrast(msgspec.Struct, frozen=True):
 class Change(NamedTuple):
     """The one thing in which a program differs from another: what it is, what each has, and whether it is alone so.
 
-    `alone` is false where numbers differ besides that anybody may choose, `kept` where another dtype does not hold the numbers.
+    `form` is `dtype` or `shape` where it is that of tensors; `alone` is false where numbers differ besides that anybody may
+    choose, `kept` where another dtype does not hold the numbers.
     """
 
     what: str
@@ -77,6 +79,7 @@ class Change(NamedTuple):
     order: tuple[float, ...] = ()
     alone: bool = True
     kept: bool = True
+    form: str = ""
 
 
 def change(program: Program, of: Program) -> Change | None:
@@ -96,6 +99,7 @@ def change(program: Program, of: Program) -> Change | None:
     numbers = [x for x in tensors if x not in dtypes and x not in shapes]
     free = [x for x in numbers if not smaller.states(own[x])]
     every = [x for x in own if isinstance(own[x], Tensor | RandomTensor)]
+    called = {name.strip("()").rpartition(".")[2] for _, name in (*ours, *theirs)}
     match (named, given, dtypes, shapes):
         case [[one], [], [], []] if free == numbers:
             had, has = _param(theirs, one), _param(ours, one)
@@ -109,11 +113,11 @@ def change(program: Program, of: Program) -> Change | None:
             kept = all(dtypes_.about_equal_leaves(*tensors[x]) for x in dtypes)
             some = dtypes if len(dtypes) == 1 else every
             had, has = (_each([z.dtype for z in x]) for x in (_held(own, some), _held(now, some)))
-            return Change(_of("dtype", some, every), had, has, alone=as_cast, kept=kept)
+            return Change(_of(DTYPE, some, every, called), had, has, alone=as_cast, kept=kept, form=DTYPE)
         case [[], [], [], [_, *_]] if not numbers:
             some = shapes if len(shapes) == 1 else every
             had, has = (_each([*map(_shape, x)]) for x in (_held(own, some), _held(now, some)))
-            return Change(_of("shape", some, every), had, has, _size(_held(now, some)[0]))
+            return Change(_of(SHAPE, some, every, called), had, has, _size(_held(now, some)[0]), form=SHAPE)
         case [[], [], [], []] if len(numbers) == 1:
             [(changed, kept_)] = (tensors[x] for x in numbers)
             had, has = _numbers(kept_), _numbers(changed)
@@ -129,7 +133,7 @@ def alone(program: Program, seen: Iterable[Program], *, wrong: bool = False) -> 
         found = change(x, program)
         if found is None or (found.what, found.now) in done:
             continue
-        made = (_counted(x) if wrong else None) if _is_shape(found) else None if found.alone else _with(program, x)
+        made = (_counted(x) if wrong else None) if found.form == SHAPE else None if found.alone else _with(program, x)
         if made is not None and made.id not in (program.id, x.id):
             done.add((found.what, found.now))
             yield made
@@ -161,7 +165,7 @@ def contrasts(
     names = {x.name for x in program.inputs}
     tried = [x for what, (_, told) in found.items() if what in names for x in told.items()]
     if value and any(how is False and not _is_plain(now) for now, (how, _) in tried):
-        found = {x: y for x, y in found.items() if not x.startswith("shape")}
+        found = {x: y for x, y in found.items() if _form(y[1]) != SHAPE}
     rows = [_row(what, own, told) for what, (own, told) in found.items()]
     return tuple(sorted(rows, key=lambda x: (not x.passes, not x.otherwise))[:ROWS])
 
@@ -177,7 +181,7 @@ def comes(besides: Iterable[str]) -> Iterator[Contrast]:
 def _row(what: str, own: str, told: Mapping[str, tuple[bool | None, Change]]) -> Contrast:
     def of(which: bool | None) -> tuple[str, ...]:
         some = sorted((x for how, x in told.values() if how is which), key=lambda x: (len(x.now), x.order, x.now))
-        kept = some[: DTYPES if what.startswith("dtype") else VALUES]
+        kept = some[: DTYPES if _form(told) == DTYPE else VALUES]
         return tuple(x.now for x in sorted(kept, key=lambda x: (x.order, x.now)))
 
     return Contrast(what, own, of(True), of(False), of(None))
@@ -214,9 +218,10 @@ def _held(held: Mapping[str, Value], names: Iterable[str]) -> list[Tensor | Rand
     return [x for name in names if isinstance(x := held[name], Tensor | RandomTensor)]
 
 
-def _of(what: str, some: Sequence[str], every: Sequence[str]) -> str:
-    """Return of which tensors something is told: `dtype`, of the only one; `shape of input`; `dtypes of input, other`."""
-    if len(every) == 1:
+def _of(what: str, some: Sequence[str], every: Sequence[str], called: Collection[str]) -> str:
+    """Return of which tensors something is told: `dtype`, of the only one, if no parameter is `called` so; `shape of input`;
+    `dtypes of input, other`."""
+    if len(every) == 1 and what not in called:
         return what
     return f"{what}{'s' if len(some) > 1 else ''} of {', '.join(some)}"
 
@@ -291,8 +296,8 @@ def _is_plain(numbers: str) -> bool:
     return numbers.startswith("all ") or numbers in ("0", "[0]")
 
 
-def _is_shape(found: Change) -> bool:
-    return found.what.startswith("shape")
+def _form(told: Mapping[str, tuple[bool | None, Change]]) -> str:
+    return next(x.form for _, x in told.values())
 
 
 def _counted(program: Program) -> Program | None:

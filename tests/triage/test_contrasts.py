@@ -68,6 +68,17 @@ def test_of_several_tensors_it_is_told_which():
     assert change(call(DATA[0], DATA[0]), own)[:3] == ("shapes of x0, x1", "1x3", "3")
 
 
+def test_a_parameter_may_be_called_as_what_a_tensor_has():
+    own = call(DATA, dtype="int8", shape=[3])
+    made = [call(DATA.astype("f8"), dtype="int8", shape=[3]), call(DATA, dtype="int16", shape=[3])]
+    assert [change(x, own)[:3] for x in made] == [("dtype of x0", "float32", "float64"), ("dtype", "'int8'", "'int16'")]
+    made = [call(DATA[0], dtype="int8", shape=[3]), call(DATA, dtype="int8", shape=[1, 3])]
+    assert [change(x, own)[:3] for x in made] == [("shape of x0", "1x3", "3"), ("shape", "[3]", "[1, 3]")]
+    shown = [(made[1], True), (call(DATA * 5, dtype="int8", shape=[3]), False)]
+    told = contrasts.contrasts(own, shown, value=True)
+    assert Contrast("shape", "[3]", ("[1, 3]",)) in told, "with other numbers it passes, and the parameter is told"
+
+
 def test_a_number_may_stand_for_a_tensor():
     own = Instance(
         "torch", "torch.eq", {}, (Operand("input", Tensor.of(DATA)), Operand("other", Tensor.of(DATA))), ("y",), {}

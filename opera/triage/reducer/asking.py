@@ -177,9 +177,11 @@ class Asker:
 
     def _witnesses(self, program: Program, witness: Question) -> bool:
         """Whether the witness passes a program; where its variant has nothing to run (what is of the oldest opset has no form
-        in an older one), whether its frontend does by another.
+        in an older one), whether its frontend does by another. Of what is drawn it need not draw the numbers of the library.
         """
         shown = self._witnessed[witness.frontend, witness.variant][program.id]
+        if self.target is not None and "drawn" in self.target.details and shown.symptom == "value":
+            return shown.verdict == INCONSISTENT
         if shown.verdict != ERROR:
             return shown.verdict == PASS
         own = (x for x in self.beside if x.frontend == witness.frontend and x.variant != witness.variant)
