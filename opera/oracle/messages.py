@@ -106,10 +106,12 @@ LETTERS = 3
 """An identifying text has so many letters at least."""
 NAMES = r"(?<=\bError for )\S+|\b(?:Stateful)?PartitionedCall(?:_\d+)?(?::\d+)?|\bserving_default_\w+(?::\d+)?"
 """Names of tensors that converters have made: of MNN's messages, of TensorFlow's graphs."""
+PRINTED = r", dtype=torch\.\w+"
+"""How a tensor of PyTorch's is printed, if its dtype is not the default."""
 VARIES = re.compile(
     rf"(?P<kept>\b{DTYPE}\b)|{NAMES}"
     r"|0x[0-9a-fA-F]+"  # addresses
-    r"|, dtype=torch\.\w+"  # how a tensor of PyTorch's is printed, if its dtype is not the default
+    rf"|{PRINTED}"
     r"|(?:[A-Za-z]:)?(?:[\w.+~@-]*[/\\])+(?=[\w.@-]+)"  # folders of paths
     r"|\w+(?: \| \w+)+(?: \|)?|\{'[^'{}]*'(?:, '[^'{}]*')+\}"  # sets, whose order hangs on the process: UINT64 | STRING | FLOAT
     r"|(?<=[A-Za-z_])\d+(?![A-Za-z\d])"  # the number of a name: lv12

@@ -26,6 +26,7 @@ SLIGHT = 8
 """Times the tolerated deviation up to which a maintainer may take a wrong number for rounding."""
 NAMES = re.compile(messages.NAMES)
 """Names of tensors in messages."""
+PRINTED = re.compile(messages.PRINTED)
 TABLE = re.compile(r":\w*(?:expr|tensor)")
 """A function that looks tensors up by their names."""
 ALIKE, TELLING = 0.6, 3
@@ -64,8 +65,10 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
 
 
 def unnamed(outcome: Outcome) -> Outcome:
-    """Return an outcome whose message names no tensor of a model: the same tensor has another name in a smaller program."""
-    text = NAMES.sub("@", outcome.message)
+    """Return an outcome whose message names no tensor of a model: the same tensor has another name in a smaller program; nor
+    the dtype of a tensor of PyTorch's, which its words leave out of the usual ones.
+    """
+    text = PRINTED.sub("", NAMES.sub("@", outcome.message))
     if outcome.symptom == "KeyError" and TABLE.search(outcome.location):
         text = re.sub(r"'[^']*'", "@", text)
     return outcome if text == outcome.message else msgspec.structs.replace(outcome, message=text)

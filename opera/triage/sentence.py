@@ -260,7 +260,7 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
     output = str(seen.get("output", "")) or "output"
     match outcome.verdict:
         case verdicts.INCONSISTENT if drawn(outcome):
-            return _drawn_of(outcome, what).partition(";")[0]
+            return _drawn_of(outcome, what).partition(";")[0].replace(" of a compiled model", "")
         case verdicts.INCONSISTENT if outcome.symptom in ("value", "nan-mask") and "index" in seen:
             at = "" if seen["index"] == "[]" or _zeros(outcome) else seen["index"]
             return f"wrong value, {output}{at} {_got(outcome, actual)} instead of {expected}"

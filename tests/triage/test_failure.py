@@ -50,6 +50,15 @@ def test_the_same_words_of_another_node_are_another_crash(nodes: tuple[str, ...]
     assert alike("f", crash("Add"), crash(*nodes, expects=expects)) is same
 
 
+def test_a_dtype_that_pytorch_prints_only_of_unusual_tensors_is_no_other_message() -> None:
+    def crash(tensor: str) -> Outcome:
+        return Outcome(
+            CRASH, "load", "RuntimeError", f"Pending unbacked symbols not in FakeTensor({tensor}) of outputs"
+        )
+
+    assert alike("f", crash("..., size=(u0, 2), dtype=torch.complex64"), crash("..., size=(u0, 2)"))
+
+
 @pytest.mark.parametrize(
     ("place", "then", "operator", "other"),
     [

@@ -105,7 +105,7 @@ def test_what_was_drawn_at_random_is_not_told():
     outcome = Outcome("inconsistent", "infer", "value", "y: 1 of 1", details=details)
     trains = ("training mode", "rate=0.5")
     assert sentence("TVM", "Dropout", outcome) == f"TVM does not draw Dropout at random: {why}"
-    assert title("Dropout", outcome) == "Dropout: y is the same in every run of a compiled model"
+    assert title("Dropout", outcome) == "Dropout: y is the same in every run"
     assert title("Dropout", outcome, trains).startswith("Dropout in training mode with rate=0.5: y is")
     outcome = Outcome("inconsistent", "infer", "value", "y: 1 of 1", details={**details, "drawn": "share"})
     assert sentence("TVM", "Dropout", outcome) == f"TVM draws Dropout wrongly: {why}"

@@ -31,6 +31,7 @@ from opera.programs.verdicts import (
     PASS,
     REFUSED,
     TIMEOUT,
+    UNEXPORTED,
     UNSTABLE,
     UNSUPPORTED,
     Outcome,
@@ -56,6 +57,8 @@ QUICK = 0.5
 """Seconds of a quick answer."""
 STOPS = (CRASH, REFUSED, ABORT, TIMEOUT)
 """Verdicts of what returns nothing."""
+SAY_NOTHING = (PASS, ERROR, UNEXPORTED)
+"""Verdicts of who says nothing against a program."""
 STAGES = ("load", "compile", "infer")
 """Stages of a frontend, one after the other."""
 FORMS = ("shape", "dtype")
@@ -180,6 +183,8 @@ class Asker:
         in an older one), whether its frontend does by another. Of what is drawn it need not draw the numbers of the library.
         """
         shown = self._witnessed[witness.frontend, witness.variant][program.id]
+        if shown.verdict == UNEXPORTED:  # what writes its model for it fails, and nobody says that the program is none
+            return True
         if self.target is not None and "drawn" in self.target.details and shown.symptom == "value":
             return shown.verdict == INCONSISTENT
         if shown.verdict != ERROR:
@@ -514,7 +519,7 @@ class Asker:
         passing = [x for x in by if self._one(found[first], x).verdict == PASS]
         if not passing:
             return []
-        count = witness.lost(found[first:], lambda x: any(self._one(x, y).verdict in (PASS, ERROR) for y in passing))
+        count = witness.lost(found[first:], lambda x: any(self._one(x, y).verdict in SAY_NOTHING for y in passing))
         del found[len(found) - count :]
         return passing if count else []
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, ERROR, PASS, Outcome
+from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNEXPORTED, Outcome
 from opera.run.library_side import Known
 from opera.run.probe import Question
 from opera.triage import others
@@ -48,6 +48,20 @@ def test_a_witness_with_nothing_to_run_is_asked_by_its_other_variant() -> None:
     beside = [Question(frontend="w", variant=x) for x in ("oldest", "plain")] + [Question(frontend="v")]
     ask = Answers(None, Question(frontend="f"), beside[0], beside)  # type: ignore[arg-type]
     assert ask.passed(PROGRAMS[:3], [True] * 3) == [True, False, False]
+
+
+def test_a_witness_whose_model_is_not_written_or_that_draws_other_numbers_says_nothing_against_a_program() -> None:
+    shows = [Outcome(UNEXPORTED), Outcome(INCONSISTENT, symptom="value"), Outcome(INCONSISTENT, symptom="shape")]
+
+    class Answers(asking.Asker):
+        def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
+            known.update(zip((x.id for x in programs), shows, strict=True))
+            return len(programs)
+
+    ask = Answers(None, Question(frontend="f"), Question(frontend="w"))  # type: ignore[arg-type]
+    assert ask.passed(PROGRAMS[:3], [True] * 3) == [True, False, False]
+    ask.target = Outcome(INCONSISTENT, symptom="value", details={"drawn": "constant"})
+    assert ask.passed(PROGRAMS[:3], [True] * 3) == [True, True, False]
 
 
 class Asker(asking.Asker):
