@@ -60,6 +60,16 @@ def test_of_wrong_numbers_no_dtype_is_told_that_does_not_hold_them():
     assert contrasts.contrasts(own, shown, value=True) == (Contrast("dtype", "int8", ("int16",)),)
 
 
+@pytest.mark.parametrize("others", [np.int64([1]), np.array(["b"], object)])
+def test_texts_are_no_numbers(others):
+    own, program = call(np.array(["a"], object)), call(others)
+    for one, other in ((own, program), (program, own)):
+        contrasts.contrasts(one, [(other, True)], value=True)
+        list(contrasts.alone(one, [other], wrong=True))
+    found = change(program, own)
+    assert (found and found.what) == (None if others.dtype == object else "dtype")
+
+
 def test_of_several_tensors_it_is_told_which():
     own = call(DATA, DATA)
     assert change(call(DATA.astype("f8"), DATA), own)[:3] == ("dtype of x0", "float32", "float64")

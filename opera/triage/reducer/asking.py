@@ -377,17 +377,19 @@ class Asker:
             with suppress(Spent):  # whoever is to confirm it is not asked about the others
                 [fails] = self.label([x])
                 if self._runs(x):
-                    found += [(x, False)] if self._surely else []
+                    found += [(x, False)] if self._surely(x) else []
                 elif self._as_a_script(x) if self._judged else fails:
                     found.append((x, True))
                 elif not fails and self.otherwise(x) and not self._in_like_words(x):
                     found.append((x, None))
         return found
 
-    @property
-    def _surely(self) -> bool:
-        """Whether what is right once is right: what nobody wrote may be so by chance."""
-        return self.target is not None and self.target.verdict != UNSTABLE
+    def _surely(self, program: Program) -> bool:
+        """Whether a program that is right once is right: what nobody wrote may be so by chance, and is computed again in a
+        process of its own, where memory holds other bytes each time. Raises Spent.
+        """
+        varies = self.target is not None and self.target.verdict == UNSTABLE
+        return not varies or self.afresh(program).verdict == PASS
 
     @property
     def _judged(self) -> bool:
