@@ -23,10 +23,13 @@ VALUES, DTYPES, ROWS = 6, 14, 8
 """Values of one thing that are told of each kind, dtypes, and things."""
 SOME = 3
 """Values that are told of a thing which does not matter, as far as was tried; but of those that LISTED names."""
+FAILS, LIKEWISE, PASSES, OTHERWISE = "fails", "likewise", "passes", "otherwise"
+"""What a program shows: the failure, the same words with other dtypes or numbers in them, none, or another one."""
 DTYPE, SHAPE = "dtype", "shape"
 LISTED = (DTYPE, "opset")
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
+WORDED = "likewise, with other dtypes or numbers in the message,"
 LEFT_OUT = removable.LEFT_OUT.strip()
 WRITTEN = "call"
 """The context of a call of PyTorch's or Keras's that says which arguments are written by place, and which by name."""
@@ -46,7 +49,8 @@ class Contrast(msgspec.Struct, frozen=True):
     Attributes:
         what: `dilation`, `dtype of input`, `shape of input`, `input` (its numbers), `opset`.
         own: What the program has.
-        fails, passes, otherwise: With what it fails in the same way, passes, and fails in another way; the simplest first.
+        fails, passes, otherwise, likewise: With what it fails in the same way, passes, fails in another way, and says the same
+            with other dtypes or numbers; the simplest first.
     """
 
     what: str
@@ -54,6 +58,7 @@ class Contrast(msgspec.Struct, frozen=True):
     fails: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
     otherwise: tuple[str, ...] = ()
+    likewise: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -139,17 +144,15 @@ def alone(program: Program, seen: Iterable[Program], *, wrong: bool = False) -> 
             yield made
 
 
-def contrasts(
-    program: Program, shown: Iterable[tuple[Program, bool | None]], *, value: bool = False
-) -> tuple[Contrast, ...]:
+def contrasts(program: Program, shown: Iterable[tuple[Program, str]], *, value: bool = False) -> tuple[Contrast, ...]:
     """Return what was changed alone of a program, those things first with which it passes.
 
     Args:
-        shown: Programs, and whether each fails in the same way (True), passes (False), or fails in another way (None).
+        shown: Programs, and what each shows (FAILS, LIKEWISE, PASSES, OTHERWISE).
         value: Whether numbers are wrong. Where it passes with others of its own shape, what it does with some of another shape
             says nothing of shapes; nor does another dtype that does not hold its numbers.
     """
-    found: dict[str, tuple[str, dict[str, tuple[bool | None, Change]]]] = {}
+    found: dict[str, tuple[str, dict[str, tuple[str, Change]]]] = {}
     for x, how in shown:
         made = change(x, program)
         if (
@@ -160,11 +163,11 @@ def contrasts(
             and len(made.now) <= LONG
         ):
             told = found.setdefault(made.what, (made.own, {}))[1]
-            if made.now not in told or told[made.now][0] is False or how:  # with some numbers it may pass by chance
+            if made.now not in told or told[made.now][0] == PASSES or how == FAILS:  # some numbers pass by chance
                 told[made.now] = how, made
     names = {x.name for x in program.inputs}
     tried = [x for what, (_, told) in found.items() if what in names for x in told.items()]
-    if value and any(how is False and not _is_plain(now) for now, (how, _) in tried):
+    if value and any(how == PASSES and not _is_plain(now) for now, (how, _) in tried):
         found = {x: y for x, y in found.items() if _form(y[1]) != SHAPE}
     rows = [_row(what, own, told) for what, (own, told) in found.items()]
     return tuple(sorted(rows, key=lambda x: (not x.passes, not x.otherwise))[:ROWS])
@@ -178,13 +181,13 @@ def comes(besides: Iterable[str]) -> Iterator[Contrast]:
                 yield Contrast(f"how {says.removesuffix(ending).strip()} comes to the model", own, passes=(other,))
 
 
-def _row(what: str, own: str, told: Mapping[str, tuple[bool | None, Change]]) -> Contrast:
-    def of(which: bool | None) -> tuple[str, ...]:
-        some = sorted((x for how, x in told.values() if how is which), key=lambda x: (len(x.now), x.order, x.now))
+def _row(what: str, own: str, told: Mapping[str, tuple[str, Change]]) -> Contrast:
+    def of(which: str) -> tuple[str, ...]:
+        some = sorted((x for how, x in told.values() if how == which), key=lambda x: (len(x.now), x.order, x.now))
         kept = some[: DTYPES if _form(told) == DTYPE else VALUES]
         return tuple(x.now for x in sorted(kept, key=lambda x: (x.order, x.now)))
 
-    return Contrast(what, own, of(True), of(False), of(None))
+    return Contrast(what, own, of(FAILS), of(PASSES), of(OTHERWISE), of(LIKEWISE))
 
 
 # ---------------------------------------------------------------------- one thing
@@ -296,7 +299,7 @@ def _is_plain(numbers: str) -> bool:
     return numbers.startswith("all ") or numbers in ("0", "[0]")
 
 
-def _form(told: Mapping[str, tuple[bool | None, Change]]) -> str:
+def _form(told: Mapping[str, tuple[str, Change]]) -> str:
     return next(x.form for _, x in told.values())
 
 
@@ -312,10 +315,10 @@ def _counted(program: Program) -> Program | None:
 
 def rows(found: Sequence[Contrast], *, wrong: bool) -> Iterator[str]:
     """Yield what was seen of each thing, in words: `dilation: fails so for [1, 2, 1], 2; runs for 1`; `wrong`: of outputs."""
-    heads = ("wrong", "right", "wrong otherwise") if wrong else ("fails so", "runs", "fails otherwise")
-    no_matter = [x for x in found if not x.tells and not x.what.startswith(LISTED)]
+    heads = ("wrong", WORDED, "right", "wrong otherwise") if wrong else ("fails so", WORDED, "runs", "fails otherwise")
+    no_matter = [x for x in found if not x.tells and not x.likewise and not x.what.startswith(LISTED)]
     for x in found:
-        told = zip(heads, ((x.own, *x.fails), x.passes, x.otherwise), strict=True)
+        told = zip(heads, ((x.own, *x.fails), x.likewise, x.passes, x.otherwise), strict=True)
         if x not in no_matter:
             yield f"{x.what}: {'; '.join(f'{head} {_listed(values)}' for head, values in told if values)}"
     if no_matter:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opera.programs.program import Argument, Call, Graph, Instance, Operand
 from opera.programs.values import Tensor
 from opera.triage import contrasts
-from opera.triage.contrasts import Contrast, change, rows
+from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES, Contrast, change, rows
 
 
 def call(*arrays: Any, opset: int = 22, **params: Any) -> Instance:
@@ -52,10 +52,10 @@ def test_the_one_thing_in_which_programs_differ_is_told(program, wanted):
 
 def test_of_wrong_numbers_no_dtype_is_told_that_does_not_hold_them():
     own = call(np.int8([-1, -2]))
-    shown = [(call(np.uint8([7, 7])), True), (call(np.int16([-1, -2])), True)]
+    shown = [(call(np.uint8([7, 7])), FAILS), (call(np.int16([-1, -2])), FAILS)]
     assert contrasts.contrasts(own, shown, value=True) == (Contrast("dtype", "int8", ("int16",)),)
     assert change(call(np.uint8([255, 254])), own).alone
-    shown[0] = call(np.uint8([255, 254])), True
+    shown[0] = call(np.uint8([255, 254])), FAILS
     assert contrasts.contrasts(own, shown) == (Contrast("dtype", "int8", ("int16", "uint8")),)
     assert contrasts.contrasts(own, shown, value=True) == (Contrast("dtype", "int8", ("int16",)),)
 
@@ -64,7 +64,7 @@ def test_of_wrong_numbers_no_dtype_is_told_that_does_not_hold_them():
 def test_texts_are_no_numbers(others):
     own, program = call(np.array(["a"], object)), call(others)
     for one, other in ((own, program), (program, own)):
-        contrasts.contrasts(one, [(other, True)], value=True)
+        contrasts.contrasts(one, [(other, FAILS)], value=True)
         list(contrasts.alone(one, [other], wrong=True))
     found = change(program, own)
     assert (found and found.what) == (None if others.dtype == object else "dtype")
@@ -84,7 +84,7 @@ def test_a_parameter_may_be_called_as_what_a_tensor_has():
     assert [change(x, own)[:3] for x in made] == [("dtype of x0", "float32", "float64"), ("dtype", "'int8'", "'int16'")]
     made = [call(DATA[0], dtype="int8", shape=[3]), call(DATA, dtype="int8", shape=[1, 3])]
     assert [change(x, own)[:3] for x in made] == [("shape of x0", "1x3", "3"), ("shape", "[3]", "[1, 3]")]
-    shown = [(made[1], True), (call(DATA * 5, dtype="int8", shape=[3]), False)]
+    shown = [(made[1], FAILS), (call(DATA * 5, dtype="int8", shape=[3]), PASSES)]
     told = contrasts.contrasts(own, shown, value=True)
     assert Contrast("shape", "[3]", ("[1, 3]",)) in told, "with other numbers it passes, and the parameter is told"
 
@@ -143,18 +143,18 @@ def test_a_wrong_output_of_another_shape_is_asked_about_with_several_numbers():
     ones = call(np.ones((1, 2), np.float32), bias=0.8)
     assert [*contrasts.alone(OWN, [ones], wrong=True)] == [call(np.float32([[1, 2]]), bias=0.8)]
     assert not [*contrasts.alone(OWN, [ones])]
-    shown = [(ones, False), (call(np.float32([[1, 2]]), bias=0.8), True), (ones, False)]
+    shown = [(ones, PASSES), (call(np.float32([[1, 2]]), bias=0.8), FAILS), (ones, PASSES)]
     assert contrasts.contrasts(OWN, shown) == (Contrast("shape", "1x3", ("1x2",)),)
 
 
 def test_each_thing_is_a_row_and_what_passes_comes_first():
     shown = [
-        (call(np.ones((2, 2), np.float32), bias=0.8), True),
-        (call(DATA, bias=1.5), True),
-        (call(DATA, bias=2.0), False),
-        (call(DATA, bias=10.0), False),
-        (call(DATA), None),
-        (call(DATA + 1, bias=3.0), False),
+        (call(np.ones((2, 2), np.float32), bias=0.8), FAILS),
+        (call(DATA, bias=1.5), FAILS),
+        (call(DATA, bias=2.0), PASSES),
+        (call(DATA, bias=10.0), PASSES),
+        (call(DATA), OTHERWISE),
+        (call(DATA + 1, bias=3.0), PASSES),
     ]
     found = contrasts.contrasts(OWN, shown)
     assert found == (
@@ -166,6 +166,10 @@ def test_each_thing_is_a_row_and_what_passes_comes_first():
         "wrong with all others that were tried of shape (2x2)",
     ]
     assert [*rows((Contrast("dtype", "int8", ("int16",)),), wrong=False)] == ["dtype: fails so for int8, int16"]
+    worded = (Contrast("dtype", "uint8", (), ("int64",), (), ("float16", "float32")),)
+    assert [*rows(worded, wrong=False)] == [
+        "dtype: fails so for uint8; likewise, with other dtypes or numbers in the message, for float16, float32; runs for int64"
+    ]
     of_lists = (Contrast("axes", "[1, 2]", (), ("[1]", "left out")),)
     assert next(rows(of_lists, wrong=False)) == "axes: fails so for [1, 2]; runs for [1] and where left out"
 
@@ -185,12 +189,15 @@ def test_how_an_input_comes_to_the_model_is_told_as_such():
 
 
 def test_a_shape_that_is_right_with_some_numbers_says_nothing_where_its_own_is_right_with_others():
-    shown = [(call(np.ones((1, 2), np.float32), bias=0.8), False), (call(np.ones((2, 2), np.float32), bias=0.8), True)]
-    numbers_matter = [*shown, (call(DATA * 2, bias=0.8), False)]
+    shown = [
+        (call(np.ones((1, 2), np.float32), bias=0.8), PASSES),
+        (call(np.ones((2, 2), np.float32), bias=0.8), FAILS),
+    ]
+    numbers_matter = [*shown, (call(DATA * 2, bias=0.8), PASSES)]
     by_what = {x.what: x for x in contrasts.contrasts(OWN, numbers_matter, value=True)}
     assert by_what.keys() == {"x0"} and by_what["x0"].passes
     assert contrasts.contrasts(OWN, shown, value=True)[0].passes == ("1x2",)
-    zeros = [*shown, (call(np.zeros((1, 3), np.float32), bias=0.8), False)]
+    zeros = [*shown, (call(np.zeros((1, 3), np.float32), bias=0.8), PASSES)]
     assert contrasts.contrasts(OWN, zeros, value=True)[0].passes == ("1x2",)
     assert contrasts.contrasts(OWN, numbers_matter)[0].passes
 
@@ -198,14 +205,15 @@ def test_a_shape_that_is_right_with_some_numbers_says_nothing_where_its_own_is_r
 numbers = st.integers(-3, 3)
 
 
-@given(st.lists(st.tuples(numbers, numbers, st.sampled_from([True, False, None])), max_size=12))
+@given(st.lists(st.tuples(numbers, numbers, st.sampled_from([FAILS, PASSES, OTHERWISE, LIKEWISE])), max_size=12))
 def test_nothing_is_told_that_was_not_seen(tried):
     """No value stands on two sides, and each was seen to do as is said, all else being as it is."""
     own = call(DATA, a=0, b=0)
     shown = {call(DATA, a=a, b=b).id: (call(DATA, a=a, b=b), how) for a, b, how in tried}
     found = contrasts.contrasts(own, shown.values())
     for x in found:
-        for values, how in ((x.fails, True), (x.passes, False), (x.otherwise, None)):
+        told = (x.fails, FAILS), (x.passes, PASSES), (x.otherwise, OTHERWISE), (x.likewise, LIKEWISE)
+        for values, how in told:
             for value in values:
                 of = call(DATA, **{"a": 0, "b": 0, x.what: int(value)})
                 assert shown[of.id] == (of, how)

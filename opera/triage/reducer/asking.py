@@ -361,13 +361,15 @@ class Asker:
         ]
         return [*asked, *(Labelled(x, fails=False) for x in self.ordinary if not self._within_rounding)]
 
-    def alone(self, program: Program) -> list[tuple[Program, bool | None]]:
-        """Return programs that were asked about in which one thing alone is another than in this one, and whether each fails in
-        the same way, passes, or fails in another way (None); a few are asked about now, whose numbers differed besides."""
+    def alone(self, program: Program) -> list[tuple[Program, str]]:
+        """Return programs that were asked about in which one thing alone is another than in this one, and what each shows
+        (opera.triage.contrasts); a few are asked about now, whose numbers differed besides."""
         known = [x for name, x in self.programs.items() if name in self.outcomes]
-        found: list[tuple[Program, bool | None]] = []
+        found: list[tuple[Program, str]] = []
+        if self.target is None:
+            return found
         with suppress(Spent):
-            wrong = self.target is not None and self.target.verdict == INCONSISTENT
+            wrong = self.target.verdict == INCONSISTENT
             made = list(itertools.islice(contrasts.alone(program, known, wrong=wrong), ALONE))
             for at in range(0, len(made), self.batch):
                 self.look(made[at : at + self.batch])
@@ -377,11 +379,13 @@ class Asker:
             with suppress(Spent):  # whoever is to confirm it is not asked about the others
                 [fails] = self.label([x])
                 if self._runs(x):
-                    found += [(x, False)] if self._surely(x) else []
+                    found += [(x, contrasts.PASSES)] if self._surely(x) else []
                 elif self._as_a_script(x) if self._judged else fails:
-                    found.append((x, True))
+                    found.append((x, contrasts.FAILS))
+                elif fails and says_the_same(self.target, self.outcomes[x.id]):
+                    found.append((x, contrasts.LIKEWISE))
                 elif not fails and self.otherwise(x) and not self._in_like_words(x):
-                    found.append((x, None))
+                    found.append((x, contrasts.OTHERWISE))
         return found
 
     def _surely(self, program: Program) -> bool:

@@ -14,6 +14,7 @@ from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome
 from opera.run.probe import Question
+from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES
 from opera.triage.reducer.asking import Asker
 
 WRONG = Outcome(INCONSISTENT, "infer", "value", details={"expected": 1})
@@ -156,23 +157,41 @@ def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say(
     ask.target = Outcome(CRASH, "compile", "InferenceError", rank)
     own = Instance("onnx", "Any", {"k": 0.0}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
     told = {x.params["k"]: how for x, how in ask.alone(own)}
-    assert told == {1.0: True, 2.0: True, 4.0: None, 5.0: False}
+    assert told == {1.0: FAILS, 2.0: FAILS, 4.0: OTHERWISE, 5.0: PASSES}
+
+
+def test_a_message_that_names_other_dtypes_is_told_likewise() -> None:
+    text = "Data type and updates type are required to be the same. Got: {} and: i64"
+    programs = {
+        x: Instance("onnx", "Any", {"k": n}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
+        for n, x in enumerate(("u8", "f32"))
+    }
+    ask = Asker(None, Question(frontend="openvino-torch"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in programs.values()}
+    ask.outcomes = {y.id: Outcome(CRASH, "load", "OpConversionFailure", text.format(x)) for x, y in programs.items()}
+    ask.target = ask.outcomes[programs["u8"].id]
+    assert ask.alone(programs["u8"]) == [(programs["f32"], LIKEWISE)]
 
 
 @pytest.mark.parametrize(
     ("target", "wanted"),
     [
-        (Outcome(INCONSISTENT, "infer", "value", details={"output": "Y"}), {1.0: True, 3.0: None, 4.0: False}),
-        (Outcome(UNSTABLE, "infer", UNSTABLE), {}),
+        (
+            Outcome(INCONSISTENT, "infer", "value", details={"output": "Y"}),
+            {1.0: FAILS, 3.0: OTHERWISE, 4.0: PASSES, 5.0: PASSES},
+        ),
+        (Outcome(UNSTABLE, "infer", UNSTABLE), {5.0: PASSES}),
     ],
 )
-def test_wrong_outputs_are_wrong_otherwise_in_another_respect_and_what_varies_is_right_by_chance(
-    target: Outcome, wanted: dict[float, bool | None]
+def test_wrong_outputs_are_wrong_otherwise_in_another_respect_and_what_varies_may_be_right_by_chance(
+    target: Outcome, wanted: dict[float, str]
 ) -> None:
     shown = {
         1.0: Outcome(INCONSISTENT, "infer", "value", details={"output": "Y", "manner": {"Y": ["wrong", "another"]}}),
         3.0: Outcome(INCONSISTENT, "infer", "shape", details={"output": "Y"}),
         4.0: Outcome(PASS),
+        5.0: Outcome(PASS),
     }
     programs = {
         x: Instance("onnx", "Any", {"k": x}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {}) for x in shown
@@ -180,6 +199,8 @@ def test_wrong_outputs_are_wrong_otherwise_in_another_respect_and_what_varies_is
     ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
     ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
     ask.label = lambda asked: [None for _ in asked]  # type: ignore[method-assign]
+    again = {programs[4.0].id: Outcome(UNSTABLE, "infer", UNSTABLE), programs[5.0].id: Outcome(PASS)}
+    ask.afresh = lambda asked: again[asked.id]  # type: ignore[method-assign]
     ask.programs = {x.id: x for x in programs.values()}
     ask.outcomes = {programs[x].id: outcome for x, outcome in shown.items()}
     ask.target = target
