@@ -45,6 +45,7 @@ __all__ = [
     "OWN",
     "RECIPES",
     "SOURCE",
+    "TEXT",
     "THREADS",
     "Canary",
     "Case",
@@ -86,11 +87,11 @@ class Variant(msgspec.Struct, frozen=True):
 LESS, APART, OWN, DECLARED, MADE = "optimisation", "ir", "own", "declared", "made"
 LAWFUL, BODY, LOWERED, FILE, GIVEN, SOURCE = "lawful", "body", "lowered", "file", "given", "source"
 NODE, EACH, COUNTED, THREADS, SETTING = "node", "each", "counted", "threads", "setting"
-NEWEST, OPSET = "newest", "opset"
+NEWEST, OPSET, TEXT = "newest", "opset", "text"
 """Kinds of ways: see Way."""
 UNSET = (THREADS, SETTING)
-"""Kinds of ways that leave out a setting which opera makes, and users need not: blame asks none of them, nor of NEWEST or
-OPSET."""
+"""Kinds of ways that leave out a setting which opera makes, and users need not: blame asks none of them, nor of NEWEST,
+OPSET or TEXT."""
 CONVERSION, INFERENCE, OPTIMISATION, KERNEL = "conversion", "type inference", "optimisation", "kernel"
 INTERFACE = "interface"
 """Parts of a compiler: what a frontend's PLACES lead to."""
@@ -124,7 +125,8 @@ class Way(msgspec.Struct, frozen=True):
             from the front, where the compiler says nothing of such; a Refusal where it has none. THREADS: the same,
             with as many threads as the compiler takes by itself; what spoils its process is asked so. SETTING: the same,
             with another setting left as the compiler has it, that opera makes. NEWEST: an exporter writes a file of the newest
-            version that it knows. OPSET: it writes one of another version, between these and the oldest that it takes.
+            version that it knows. OPSET: it writes one of another version, between these and the oldest that it takes. TEXT:
+            nothing is run, but shared.packing.Read is raised with what an exporter wrote, as text; a Refusal of long ones.
         about: In words.
         stage: The first that differs: what fails before it fails alike.
         artefacts: Of GIVEN, the artefacts that can be given so.

@@ -26,6 +26,7 @@ from opera.compilers import (
     OPSET,
     RECIPES,
     SOURCE,
+    TEXT,
     Case,
     Frontend,
     Involved,
@@ -52,7 +53,10 @@ ON = {
 }
 """Others that read ONNX, where they are installed beside the runtime: what they make of the very file."""
 BODIES = tuple(msgspec.structs.replace(x, stage="compile") for x in onnxruntime.BODIES)
-WAYS = (onnxruntime.UNOPTIMISED, REFERENCE, *ON.values(), *BODIES)
+WRITTEN = Way("written", TEXT, "the exported file, in ONNX's textual syntax")
+WAYS = (onnxruntime.UNOPTIMISED, REFERENCE, *ON.values(), *BODIES, WRITTEN)
+NODES, TOLD = 12, 1500
+"""Nodes of an exported file that is told as text, and characters of the text."""
 LATEST = Way(
     "newest",
     NEWEST,
@@ -266,6 +270,8 @@ def _checked(model: Path, way: str) -> Any:
     """Check the model as onnx does, and have ONNX Runtime load it, or who is asked about it by a way."""
     from opera.compilers.recipes import onnxexport as recipe
 
+    if way == WRITTEN.name:
+        raise _as_text(model)
     if way == REFERENCE.name:
         return onnx_bodies.evaluator(model)
     if any(way == x.name for x in onnxruntime.BODIES):
@@ -275,6 +281,21 @@ def _checked(model: Path, way: str) -> Any:
     if way:
         return onnxruntime.unoptimised(model)
     return recipe.check_and_load(str(model))
+
+
+def _as_text(model: Path) -> Refusal:
+    """Return a Read of an exported file in ONNX's textual syntax, without what no operator reads; a Refusal of a long one."""
+    import onnx
+
+    proto = onnx.load(model)
+    graph = proto.graph
+    for name in ("producer_name", "producer_version", "metadata_props"):
+        proto.ClearField(name)
+    graph.ClearField("value_info")
+    for node in graph.node:
+        node.ClearField("name")
+    text = "\n".join(re.sub(r"(?<=\S)  +", " ", x).rstrip() for x in onnx.printer.to_text(proto).strip().splitlines())
+    return Read(text) if len(graph.node) <= NODES and len(text) <= TOLD else Refusal("it is long")
 
 
 class _On:

@@ -156,6 +156,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         says=running.hide(_says(outcome, told.sentence), hidden),
         model=told.model,
         contrasts=told.contrasts,
+        written=told.written,
         passing=told.passing if all(len(x) <= WIDE for x in told.passing) else (),
         script=script,
         folded=len(script.splitlines()) > FOLD,

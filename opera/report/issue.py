@@ -24,6 +24,7 @@ class Draft(msgspec.Struct, frozen=True):
         expected, actual: Lines; `says`: what the compiler says of a crash.
         script: The script; `folded` where it is long, `exit_codes` where it is the reproducer.
         contrasts: What becomes of the program of the script when one thing alone is another, a line for each.
+        written: The file that an exporter makes of the script's program, a line each.
         passing: The program most like that of the script that passes, call by call.
         log: What it printed of the failure.
         reduced: Whether it is of a reduction; `origin` the test that it was made of, `whose` what made that, if not people.
@@ -54,6 +55,7 @@ class Draft(msgspec.Struct, frozen=True):
     model: tuple[str, ...] = ()
     contrasts: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     script: str = ""
     folded: bool = False
     exit_codes: bool = False

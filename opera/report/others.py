@@ -16,6 +16,8 @@ CONFIRMS = "gives the expected outputs"
 """What is said of another compiler that passes."""
 
 
+AS_FAR = 0.1
+"""Part of how far the wrong numbers are off from which on others do not give the expected ones, whatever is tolerated."""
 SAID = 110
 """Characters of what another one says."""
 
@@ -59,6 +61,13 @@ def others(told: Page, outcome: Outcome) -> list[str]:
         elif row.shows.startswith(CRASH) and not row.remark:  # of its own bugs, or its limits
             failing.append(who)
         elif does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
+            if (
+                row.right
+                and outcome.symptom == "value"
+                and row.off >= AS_FAR * float(outcome.details.get("max_rel") or "inf")
+            ):
+                found.append(f"{who} is off by {row.off:.2g} at most, relatively")  # tolerated of it, and no better
+                continue
             near = f"off by {row.off:.2g} at most, relatively" if row.off and outcome.symptom == "value" else ""
             note = f" ({row.remark or near})" if row.remark or near else ""
             apart = row.remark == OTHERWISE and row.shows.startswith(INCONSISTENT)  # it is not wrong in the same way

@@ -28,6 +28,7 @@ from opera.triage.conditions.removable import key as deciding_key
 from opera.triage.contrasts import rows
 from opera.triage.distinct import causes, twins
 from opera.triage.evidence import Evidence
+from opera.triage.failure import quiet
 from opera.triage.findings import Finding
 from opera.triage.reduction import SINCE, Reduction
 from opera.triage.reproducers.choice import Choice, choose
@@ -74,6 +75,7 @@ class Page(msgspec.Struct, frozen=True):
         contrasts: What becomes of it when one thing alone is changed, a line for each.
         remarks: What else was seen of it, a line each.
         model: The program call by call, a line each; `passing`: the one most like it that passes.
+        written: The file that an exporter makes of it, a line each.
         parameters: Those that decide or are not the default.
         outputs: Those that differ, or the first where nothing was returned.
         says: What the compiler says of a crash, its boilerplate cut.
@@ -103,6 +105,7 @@ class Page(msgspec.Struct, frozen=True):
     remarks: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     outputs: tuple[Output, ...] = ()
     says: str = ""
@@ -147,10 +150,11 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         near=_near(reduced, unknown=not chosen.firm) if reduced else "",
         seems=listed(together(chosen.seems)) if chosen.seems else "",
         contradicted=chosen.contradicted if reduced and not chosen.firm else "",
-        contrasts=tuple(rows(reduced.contrasts, wrong=outcome.verdict == INCONSISTENT)) if reduced else (),
+        contrasts=_contrasts(reduced, outcome) if reduced else (),
         remarks=tuple(_remarks(chosen)),
         model=tuple(lines(program)),
         passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),
+        written=tuple(reduced.written.splitlines()) if reduced else (),
         parameters=tuple(_parameters(program, reduced if chosen.firm else None)),
         outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),
         says=said(outcome, SAYS) if outcome.verdict not in (INCONSISTENT, UNSTABLE) else "",
@@ -165,6 +169,11 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         search=searching.of(finding.frontend, chosen, program.operator, laid),
         twins=tuple(twins.twins(workspace, finding.id, finding.environment)),
     )
+
+
+def _contrasts(reduced: Reduction, outcome: Outcome) -> tuple[str, ...]:
+    within = outcome.details.get("rtol") if quiet(outcome) else None
+    return tuple(rows(reduced.contrasts, wrong=outcome.verdict == INCONSISTENT, within=within))
 
 
 def told(outcome: Outcome) -> str:

@@ -207,6 +207,7 @@ def _finding_in(console: Console, workspace: Workspace, x: Finding) -> None:
     _section(console, "One thing changed, all else as it is (of another shape with other numbers)", told.contrasts)
     _section(console, "Programs near it", told.around)
     _section(console, "This passes", told.passing)
+    _section(console, "The exported file", told.written)
     for output in told.outputs:
         _section(console, f"Output {output.name}", _answers(output))
     _section(console, "It says", (told.says,) if told.says else ())

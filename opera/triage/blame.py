@@ -28,6 +28,7 @@ from opera.compilers import (
     OPTIMISATION,
     OWN,
     SOURCE,
+    TEXT,
     UNSET,
     Way,
 )
@@ -307,7 +308,7 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
     ways = [
         x
         for x in compilers.ways(frontend)
-        if x.kind not in (*UNSET, NEWEST, OPSET) and (not early or x.stage == "load")
+        if x.kind not in (*UNSET, NEWEST, OPSET, TEXT) and (not early or x.stage == "load")
     ]
     ways = [x for x in ways if not x.artefacts or route.artefact in x.artefacts]
     decides = tuple(_read_as(removable.key(x)) for x in about.deciding)

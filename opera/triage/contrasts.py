@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
@@ -23,13 +24,16 @@ VALUES, DTYPES, ROWS = 6, 14, 8
 """Values of one thing that are told of each kind, dtypes, and things."""
 SOME = 3
 """Values that are told of a thing which does not matter, as far as was tried; but of those that LISTED names."""
-FAILS, LIKEWISE, PASSES, OTHERWISE = "fails", "likewise", "passes", "otherwise"
-"""What a program shows: the failure, the same words with other dtypes or numbers in them, none, or another one."""
+FAILS, LIKEWISE, PASSES, OTHERWISE, DIES = "fails", "likewise", "passes", "otherwise", "dies"
+"""What a program shows: the failure, the same words with other dtypes or numbers in them, none, another one, or that it ends
+the process, where the failure does not."""
 DTYPE, SHAPE = "dtype", "shape"
 LISTED = (DTYPE, "opset")
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 WORDED = "likewise, with other dtypes or numbers in the message,"
+WHOLE = 1e16
+"""Whole numbers up to this are told in full."""
 LEFT_OUT = removable.LEFT_OUT.strip()
 WRITTEN = "call"
 """The context of a call of PyTorch's or Keras's that says which arguments are written by place, and which by name."""
@@ -49,8 +53,8 @@ class Contrast(msgspec.Struct, frozen=True):
     Attributes:
         what: `dilation`, `dtype of input`, `shape of input`, `input` (its numbers), `opset`.
         own: What the program has.
-        fails, passes, otherwise, likewise: With what it fails in the same way, passes, fails in another way, and says the same
-            with other dtypes or numbers; the simplest first.
+        fails, passes, otherwise, likewise, dies: With what it fails in the same way, passes, fails in another way, says the
+            same with other dtypes or numbers, and ends the process; the simplest first.
     """
 
     what: str
@@ -59,6 +63,7 @@ class Contrast(msgspec.Struct, frozen=True):
     passes: tuple[str, ...] = ()
     otherwise: tuple[str, ...] = ()
     likewise: tuple[str, ...] = ()
+    dies: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -68,14 +73,15 @@ class Contrast(msgspec.Struct, frozen=True):
     @property
     def tells(self) -> bool:
         """Whether it fails no more in the same way with something else."""
-        return bool(self.passes or self.otherwise)
+        return bool(self.passes or self.otherwise or self.dies)
 
 
 class Change(NamedTuple):
     """The one thing in which a program differs from another: what it is, what each has, and whether it is alone so.
 
-    `form` is `dtype` or `shape` where it is that of tensors; `alone` is false where numbers differ besides that anybody may
-    choose, `kept` where another dtype does not hold the numbers.
+    `form` is `dtype` or `shape` where it is that of tensors, and `of` which; `alone` is false where numbers differ besides that
+    anybody may choose, `kept` where another dtype does not hold the numbers; `opposite` where the same numbers come in the
+    opposite order.
     """
 
     what: str
@@ -85,6 +91,8 @@ class Change(NamedTuple):
     alone: bool = True
     kept: bool = True
     form: str = ""
+    of: str = ""
+    opposite: bool = False
 
 
 def change(program: Program, of: Program) -> Change | None:
@@ -104,7 +112,6 @@ def change(program: Program, of: Program) -> Change | None:
     numbers = [x for x in tensors if x not in dtypes and x not in shapes]
     free = [x for x in numbers if not smaller.states(own[x])]
     every = [x for x in own if isinstance(own[x], Tensor | RandomTensor)]
-    called = {name.strip("()").rpartition(".")[2] for _, name in (*ours, *theirs)}
     match (named, given, dtypes, shapes):
         case [[one], [], [], []] if free == numbers:
             had, has = _param(theirs, one), _param(ours, one)
@@ -118,21 +125,28 @@ def change(program: Program, of: Program) -> Change | None:
             kept = all(dtypes_.about_equal_leaves(*tensors[x]) for x in dtypes)
             some = dtypes if len(dtypes) == 1 else every
             had, has = (_each([z.dtype for z in x]) for x in (_held(own, some), _held(now, some)))
-            return Change(_of(DTYPE, some, every, called), had, has, alone=as_cast, kept=kept, form=DTYPE)
+            return Change(_of(DTYPE, some, every), had, has, alone=as_cast, kept=kept, form=DTYPE, of=", ".join(some))
         case [[], [], [], [_, *_]] if not numbers:
             some = shapes if len(shapes) == 1 else every
             had, has = (_each([*map(_shape, x)]) for x in (_held(own, some), _held(now, some)))
-            return Change(_of(SHAPE, some, every, called), had, has, _size(_held(now, some)[0]), form=SHAPE)
+            order = _size(_held(now, some)[0])
+            return Change(_of(SHAPE, some, every), had, has, order, form=SHAPE, of=", ".join(some))
         case [[], [], [], []] if len(numbers) == 1:
             [(changed, kept_)] = (tensors[x] for x in numbers)
             had, has = _numbers(kept_), _numbers(changed)
-            return Change(numbers[0], had, has) if had and has else None
+            return Change(numbers[0], had, has, opposite=changed == _opposite(kept_)) if had and has else None
     return None
 
 
 def alone(program: Program, seen: Iterable[Program], *, wrong: bool = False) -> Iterator[Program]:
     """Yield the program with what others have in place of one thing alone, of those that have other numbers besides; of
-    wrong outputs also those of another shape that hold one number alone, with several: a mean of such is right anyway."""
+    wrong outputs also those of another shape that hold one number alone, with several: a mean of such is right anyway; and,
+    first, its own numbers in the opposite order, a tensor each."""
+    if wrong:
+        made_so = (
+            smaller.applied(smaller.at(place, _opposite), program) for place in range(len(smaller.leaves(program)))
+        )
+        yield from (x for x in made_so if x is not None and x.id != program.id)
     done = set[tuple[str, str]]()
     for x in seen:
         found = change(x, program)
@@ -144,7 +158,7 @@ def alone(program: Program, seen: Iterable[Program], *, wrong: bool = False) -> 
             yield made
 
 
-def contrasts(program: Program, shown: Iterable[tuple[Program, str]], *, value: bool = False) -> tuple[Contrast, ...]:
+def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value: bool = False) -> tuple[Contrast, ...]:
     """Return what was changed alone of a program, those things first with which it passes.
 
     Args:
@@ -152,7 +166,7 @@ def contrasts(program: Program, shown: Iterable[tuple[Program, str]], *, value: 
         value: Whether numbers are wrong. Where it passes with others of its own shape, what it does with some of another shape
             says nothing of shapes; nor does another dtype that does not hold its numbers.
     """
-    found: dict[str, tuple[str, dict[str, tuple[str, Change]]]] = {}
+    found: dict[tuple[str, str], tuple[str, dict[str, tuple[str, Change]]]] = {}
     for x, how in shown:
         made = change(x, program)
         if (
@@ -162,14 +176,15 @@ def contrasts(program: Program, shown: Iterable[tuple[Program, str]], *, value: 
             and made.now != made.own
             and len(made.now) <= LONG
         ):
-            told = found.setdefault(made.what, (made.own, {}))[1]
+            told = found.setdefault((made.what, made.form), (made.own, {}))[1]
             if made.now not in told or told[made.now][0] == PASSES or how == FAILS:  # some numbers pass by chance
                 told[made.now] = how, made
     names = {x.name for x in program.inputs}
-    tried = [x for what, (_, told) in found.items() if what in names for x in told.items()]
+    tried = [x for (what, form), (_, told) in found.items() if what in names and not form for x in told.items()]
     if value and any(how == PASSES and not _is_plain(now) for now, (how, _) in tried):
-        found = {x: y for x, y in found.items() if _form(y[1]) != SHAPE}
-    rows = [_row(what, own, told) for what, (own, told) in found.items()]
+        found = {x: y for x, y in found.items() if x[1] != SHAPE}
+    called = {name.strip("()").rpartition(".")[2] for x in (program, *(x for x, _ in shown)) for _, name in _params(x)}
+    rows = [_row(what, form, own, told, called) for (what, form), (own, told) in found.items()]
     return tuple(sorted(rows, key=lambda x: (not x.passes, not x.otherwise))[:ROWS])
 
 
@@ -181,13 +196,19 @@ def comes(besides: Iterable[str]) -> Iterator[Contrast]:
                 yield Contrast(f"how {says.removesuffix(ending).strip()} comes to the model", own, passes=(other,))
 
 
-def _row(what: str, own: str, told: Mapping[str, tuple[str, Change]]) -> Contrast:
+def _row(what: str, form: str, own: str, told: Mapping[str, tuple[str, Change]], called: Collection[str]) -> Contrast:
+    """Return a row; a form that a parameter is `called` as is told with its tensor."""
+
     def of(which: str) -> tuple[str, ...]:
-        some = sorted((x for how, x in told.values() if how == which), key=lambda x: (len(x.now), x.order, x.now))
-        kept = some[: DTYPES if _form(told) == DTYPE else VALUES]
+        some = sorted(
+            (x for how, x in told.values() if how == which), key=lambda x: (not x.opposite, len(x.now), x.order, x.now)
+        )
+        kept = some[: DTYPES if form == DTYPE else VALUES]
         return tuple(x.now for x in sorted(kept, key=lambda x: (x.order, x.now)))
 
-    return Contrast(what, own, of(FAILS), of(PASSES), of(OTHERWISE), of(LIKEWISE))
+    if form and what in called:
+        what = f"{what} of {next(x.of for _, x in told.values())}"
+    return Contrast(what, own, of(FAILS), of(PASSES), of(OTHERWISE), of(LIKEWISE), of(DIES))
 
 
 # ---------------------------------------------------------------------- one thing
@@ -221,10 +242,9 @@ def _held(held: Mapping[str, Value], names: Iterable[str]) -> list[Tensor | Rand
     return [x for name in names if isinstance(x := held[name], Tensor | RandomTensor)]
 
 
-def _of(what: str, some: Sequence[str], every: Sequence[str], called: Collection[str]) -> str:
-    """Return of which tensors something is told: `dtype`, of the only one, if no parameter is `called` so; `shape of input`;
-    `dtypes of input, other`."""
-    if len(every) == 1 and what not in called:
+def _of(what: str, some: Sequence[str], every: Sequence[str]) -> str:
+    """Return of which tensors something is told: `dtype`, of the only one; `shape of input`; `dtypes of input, other`."""
+    if len(every) == 1:
         return what
     return f"{what}{'s' if len(some) > 1 else ''} of {', '.join(some)}"
 
@@ -266,7 +286,9 @@ def _numbers(value: Tensor | RandomTensor) -> str:
     if not found or (len(found) > NUMBERS and len(set(found)) > 1):
         return ""
     same = len(set(found)) == 1 and len(found) > 1
-    text = ", ".join(f"{x:.6g}" for x in (found[:1] if same else found))
+    text = ", ".join(
+        f"{x:.0f}" if x == x // 1 and abs(x) < WHOLE else f"{x:.6g}" for x in (found[:1] if same else found)
+    )
     return f"all {text}" if same else text if not value.shape else f"[{text}]"
 
 
@@ -299,8 +321,11 @@ def _is_plain(numbers: str) -> bool:
     return numbers.startswith("all ") or numbers in ("0", "[0]")
 
 
-def _form(told: Mapping[str, tuple[str, Change]]) -> str:
-    return next(x.form for _, x in told.values())
+def _opposite(leaf: Tensor | RandomTensor) -> Tensor | RandomTensor:
+    """Return a tensor with its numbers in the opposite order; of what may state sizes, itself."""
+    if not isinstance(leaf, Tensor) or smaller.states(leaf):
+        return leaf
+    return Tensor.of(np.ascontiguousarray(leaf.array().ravel()[::-1]).reshape(leaf.shape), leaf.dtype)
 
 
 def _counted(program: Program) -> Program | None:
@@ -313,12 +338,19 @@ def _counted(program: Program) -> Program | None:
     )
 
 
-def rows(found: Sequence[Contrast], *, wrong: bool) -> Iterator[str]:
-    """Yield what was seen of each thing, in words: `dilation: fails so for [1, 2, 1], 2; runs for 1`; `wrong`: of outputs."""
-    heads = ("wrong", WORDED, "right", "wrong otherwise") if wrong else ("fails so", WORDED, "runs", "fails otherwise")
+def rows(found: Sequence[Contrast], *, wrong: bool, within: float | None = None) -> Iterator[str]:
+    """Yield what was seen of each thing, in words: `dilation: fails so for [1, 2, 1], 2; runs for 1`.
+
+    Args:
+        wrong: Whether it is outputs that are wrong.
+        within: The relative tolerance, where wrong ones are off by so little that right ones need not be right to the last bit.
+    """
+    right = "right" if within is None else f"right within {within:g}"
+    last = ("wrong otherwise" if wrong else "fails otherwise", "kills the process")
+    heads = ("wrong", WORDED, right, *last) if wrong else ("fails so", WORDED, "runs", *last)
     no_matter = [x for x in found if not x.tells and not x.likewise and not x.what.startswith(LISTED)]
     for x in found:
-        told = zip(heads, ((x.own, *x.fails), x.likewise, x.passes, x.otherwise), strict=True)
+        told = zip(heads, ((x.own, *x.fails), x.likewise, x.passes, x.otherwise, x.dies), strict=True)
         if x not in no_matter:
             yield f"{x.what}: {'; '.join(f'{head} {_listed(values)}' for head, values in told if values)}"
     if no_matter:

@@ -40,6 +40,7 @@ from opera.compilers.shared.packing import (
     Made,
     Read,
     Unlawful,
+    last,
 )
 from opera.oracle.draws import CONSTANT
 from opera.oracle.messages import gist
@@ -255,7 +256,9 @@ def decide(
         return part, f"it names a place of the {part} in the compiler's sources{f' ({where})' if where else ''}"
     for found in by[EACH]:
         if now.stage != "load" and _dies_alike(found.outcome, now):
-            return KERNEL, f"an operator fails so by itself: {found.way}"
+            message = found.outcome.message
+            name = message.partition(BY_ITSELF)[0] if found.outcome.verdict == CRASH else last(message)
+            return KERNEL, f"{name or 'an operator'} fails so by itself: {found.way}"
     if now.stage == "load":
         return CONVERSION, "it is raised while the model is converted"
     passes = [*(_by_constants(x) for x in by[CONSTANTS] if x.right), *(x.way for x in by[ROUTE] if x.right)]

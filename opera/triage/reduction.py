@@ -65,6 +65,7 @@ class Reduction(msgspec.Struct, frozen=True):
         exact: What the first wrong integer would be without the bounds of its dtype, where that does not hold it, in words
             (opera.triage.reducer.exact).
         contrasts: What becomes of it when one thing of it is changed alone (opera.triage.contrasts).
+        written: The file that an exporter makes of it, as text; empty where that is long, or there is none.
         parts: Operators of the exported file that are wrong by themselves, where the call is made of several: `MIRROR_PAD
             (keras.ops.pad)` (opera.triage.reducer.parts).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
@@ -109,6 +110,7 @@ class Reduction(msgspec.Struct, frozen=True):
     named: tuple[tuple[str, str], ...] = ()
     contrasts: tuple[Contrast, ...] = ()
     exact: str = ""
+    written: str = ""
 
     def program(self) -> Captured:
         """Return the reduced program."""

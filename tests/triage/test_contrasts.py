@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opera.programs.program import Argument, Call, Graph, Instance, Operand
 from opera.programs.values import Tensor
 from opera.triage import contrasts
-from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES, Contrast, change, rows
+from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, Contrast, change, rows
 
 
 def call(*arrays: Any, opset: int = 22, **params: Any) -> Instance:
@@ -79,14 +79,25 @@ def test_of_several_tensors_it_is_told_which():
 
 
 def test_a_parameter_may_be_called_as_what_a_tensor_has():
-    own = call(DATA, dtype="int8", shape=[3])
-    made = [call(DATA.astype("f8"), dtype="int8", shape=[3]), call(DATA, dtype="int16", shape=[3])]
-    assert [change(x, own)[:3] for x in made] == [("dtype of x0", "float32", "float64"), ("dtype", "'int8'", "'int16'")]
-    made = [call(DATA[0], dtype="int8", shape=[3]), call(DATA, dtype="int8", shape=[1, 3])]
-    assert [change(x, own)[:3] for x in made] == [("shape of x0", "1x3", "3"), ("shape", "[3]", "[1, 3]")]
-    shown = [(made[1], FAILS), (call(DATA * 5, dtype="int8", shape=[3]), PASSES)]
+    own = call(DATA, shape=[3])
+    shown = [
+        (call(DATA, shape=[1, 3]), FAILS), (call(DATA[0], shape=[3]), FAILS), (call(DATA * 5, shape=[3]), PASSES),
+        (call(DATA.astype("f8"), shape=[3]), FAILS), (call(DATA, shape=[3], dtype="int8"), FAILS),
+    ]  # fmt: skip
+    told = contrasts.contrasts(own, shown)
+    assert {x.what: x.fails for x in told if x.fails} == {
+        "shape": ("[1, 3]",), "shape of x0": ("3",), "dtype": ("'int8'",), "dtype of x0": ("float64",),
+    }  # fmt: skip
     told = contrasts.contrasts(own, shown, value=True)
-    assert Contrast("shape", "[3]", ("[1, 3]",)) in told, "with other numbers it passes, and the parameter is told"
+    assert [x.what for x in told if "shape" in x.what] == ["shape"], "with other numbers it passes: no shape is told"
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(16777217, "[16777217]"), (2.0**31, "[2147483648]"), (0.1234567, "[0.123457]"), (1e30, "[1e+30]")],
+)
+def test_whole_numbers_are_told_in_full(number, told):
+    assert change(call(np.array([number])), call(np.array([number * 0 + 1]))).now == told
 
 
 def test_a_number_may_stand_for_a_tensor():
@@ -141,10 +152,17 @@ def test_what_differs_in_numbers_besides_is_asked_about_with_those_of_the_progra
 
 def test_a_wrong_output_of_another_shape_is_asked_about_with_several_numbers():
     ones = call(np.ones((1, 2), np.float32), bias=0.8)
-    assert [*contrasts.alone(OWN, [ones], wrong=True)] == [call(np.float32([[1, 2]]), bias=0.8)]
+    opposite = call(np.float32([[3, 2, 1]]), bias=0.8)
+    assert [*contrasts.alone(OWN, [ones], wrong=True)] == [opposite, call(np.float32([[1, 2]]), bias=0.8)]
     assert not [*contrasts.alone(OWN, [ones])]
     shown = [(ones, PASSES), (call(np.float32([[1, 2]]), bias=0.8), FAILS), (ones, PASSES)]
     assert contrasts.contrasts(OWN, shown) == (Contrast("shape", "1x3", ("1x2",)),)
+
+
+def test_the_opposite_order_of_its_numbers_is_told_before_others():
+    others = [(call(np.full((1, 3), n, np.float32), bias=0.8), PASSES) for n in range(7)]
+    [found] = contrasts.contrasts(OWN, [*others, (call(DATA[:, ::-1], bias=0.8), PASSES)])
+    assert len(found.passes) == 6 and "[3, 2, 1]" in found.passes
 
 
 def test_each_thing_is_a_row_and_what_passes_comes_first():
@@ -170,6 +188,11 @@ def test_each_thing_is_a_row_and_what_passes_comes_first():
     assert [*rows(worded, wrong=False)] == [
         "dtype: fails so for uint8; likewise, with other dtypes or numbers in the message, for float16, float32; runs for int64"
     ]
+    dies = (Contrast("factor", "1", passes=("2",), dies=("3",)),)
+    assert [*rows(dies, wrong=False)] == ["factor: fails so for 1; runs for 2; kills the process for 3"]
+    assert next(rows(found, wrong=True, within=1e-07)).startswith(
+        "bias: wrong for 0.8, 1.5; right within 1e-07 for 2.0"
+    )
     of_lists = (Contrast("axes", "[1, 2]", (), ("[1]", "left out")),)
     assert next(rows(of_lists, wrong=False)) == "axes: fails so for [1, 2]; runs for [1] and where left out"
 
@@ -205,14 +228,14 @@ def test_a_shape_that_is_right_with_some_numbers_says_nothing_where_its_own_is_r
 numbers = st.integers(-3, 3)
 
 
-@given(st.lists(st.tuples(numbers, numbers, st.sampled_from([FAILS, PASSES, OTHERWISE, LIKEWISE])), max_size=12))
+@given(st.lists(st.tuples(numbers, numbers, st.sampled_from([FAILS, PASSES, OTHERWISE, LIKEWISE, DIES])), max_size=12))
 def test_nothing_is_told_that_was_not_seen(tried):
     """No value stands on two sides, and each was seen to do as is said, all else being as it is."""
     own = call(DATA, a=0, b=0)
     shown = {call(DATA, a=a, b=b).id: (call(DATA, a=a, b=b), how) for a, b, how in tried}
     found = contrasts.contrasts(own, shown.values())
     for x in found:
-        told = (x.fails, FAILS), (x.passes, PASSES), (x.otherwise, OTHERWISE), (x.likewise, LIKEWISE)
+        told = (x.fails, FAILS), (x.passes, PASSES), (x.otherwise, OTHERWISE), (x.likewise, LIKEWISE), (x.dies, DIES)
         for values, how in told:
             for value in values:
                 of = call(DATA, **{"a": 0, "b": 0, x.what: int(value)})

@@ -10,7 +10,7 @@ import numpy as np
 from opera.compilers.openvino import interpreter
 from opera.compilers.openvino.interpreter import NotEvaluated, key, sources
 from opera.compilers.shared.meant import differs
-from opera.compilers.shared.packing import BY_ITSELF, INFERRED, Faulty, Refusal, told
+from opera.compilers.shared.packing import BY_ITSELF, INFERRED, Faulty, Refusal, begins, told
 
 MOST = 40
 """Operators of a model that are built one by one: of more, nobody says which is wrong in the time that there is."""
@@ -91,6 +91,7 @@ class Nodes:
     def _alone(self, place: int, known: dict[tuple[str, int], Any]) -> dict[int, Any]:
         """Return the outputs of a node that something takes, by their places. Raises what it raises, its name before it."""
         node = self._order[place]
+        begins(_called(node))
         try:
             if place not in self._requests:
                 self._requests[place] = self._built(place, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ __all__ = [
     "Refusal",
     "Told",
     "Unlawful",
+    "begins",
+    "last",
     "of_numpy",
     "pack",
     "told",
@@ -48,7 +51,7 @@ class Faulty(Refusal):
 
 
 BY_ITSELF = " by itself: "
-"""After the name of an operator, and before what it raises by itself."""
+"""After the name of an operator, and before what it raises by itself; the log tells which ended its worker."""
 SAME_DRAWS = "draws the same"
 """How a Faulty says that nothing is drawn."""
 INFERRED = "is inferred to be of shape"
@@ -74,6 +77,16 @@ class Told(Exception):
 
 class NoAnswer(Exception):
     """An adapter tells that the compiler returned nothing, or something that is no output at all: a crash."""
+
+
+def begins(name: str) -> None:
+    """Say in the log of the worker that an operator is run by itself now: if it ends the process, nobody else can tell."""
+    os.write(2, f"{name}{BY_ITSELF}\n".encode())
+
+
+def last(log: str) -> str:
+    """Return the operator that was run by itself when its process ended; nothing where that is not told."""
+    return next((x.partition(BY_ITSELF.rstrip())[0] for x in reversed(log.splitlines()) if BY_ITSELF.rstrip() in x), "")
 
 
 def told(value: Any) -> str:

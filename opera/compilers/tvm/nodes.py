@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opera.compilers.shared.meant import differs
-from opera.compilers.shared.packing import BY_ITSELF, Faulty, Refusal
+from opera.compilers.shared.packing import BY_ITSELF, Faulty, Refusal, begins
 from opera.compilers.tvm import interpreter, operators, trial
 from opera.compilers.tvm.interpreter import Interpreted, NotKnown
 
@@ -48,6 +48,7 @@ class Each(Interpreted):
         if self._mixed and meant is not None:
             return meant
         name = str(getattr(node.op, "name", ""))
+        begins(name)
         try:
             found = self._alone(node, arguments)
         except Refusal:

@@ -12,8 +12,8 @@ from contextlib import suppress
 import msgspec
 
 from opera import compilers
-from opera.compilers import LOWERED, limits
-from opera.compilers.shared.packing import Made
+from opera.compilers import LOWERED, TEXT, limits
+from opera.compilers.shared.packing import Made, Read
 from opera.errors import NoAnswer
 from opera.libraries import bounds
 from opera.oracle import declared, manner
@@ -381,7 +381,9 @@ class Asker:
                 if self._runs(x):
                     found += [(x, contrasts.PASSES)] if self._surely(x) else []
                 elif self._as_a_script(x) if self._judged else fails:
-                    found.append((x, contrasts.FAILS))
+                    found += [(x, contrasts.FAILS)] if self._of_a_kind(x) else []
+                elif self.target.verdict != ABORT and self.outcomes[x.id].verdict == ABORT:
+                    found.append((x, contrasts.DIES))
                 elif fails and says_the_same(self.target, self.outcomes[x.id]):
                     found.append((x, contrasts.LIKEWISE))
                 elif not fails and self.otherwise(x) and not self._in_like_words(x):
@@ -411,6 +413,14 @@ class Asker:
         if target.verdict == INCONSISTENT:
             return bool(target.details.get("output") == shown.details.get("output"))
         return says(shown.message, identifying(target.message))
+
+    def _of_a_kind(self, program: Program) -> bool:
+        """Whether what is no ordinary number in wrong outputs, or is expected there, is so in those of the target, too."""
+        target = self.target
+        held = [
+            manner.special(x.details.get("manner") or {}) for x in (target, self.outcomes[program.id]) if x is not None
+        ]
+        return target is None or target.verdict != INCONSISTENT or held[0] == held[1]
 
     def _in_like_words(self, program: Program) -> bool:
         """Whether a program that was asked about ends in most of the target's words, which may name dtypes and sizes."""
@@ -553,6 +563,15 @@ class Asker:
         ways = (x.name for x in compilers.ways(compilers.frontend(compiler, library)) if x.kind == LOWERED)
         shown = (self._one(program, msgspec.structs.replace(self.question, way=x, screened=False)) for x in ways)
         return [name for outcome in shown if outcome.symptom == Made.__name__ for name in outcome.message.split()]
+
+    def written(self, program: Program) -> str:
+        """Return the file that an exporter writes of a program, as text; nothing where that is long, or no exporter is asked.
+        Raises Spent.
+        """
+        compiler, _, library = self.question.frontend.rpartition("-")
+        ways = (x.name for x in compilers.ways(compilers.frontend(compiler, library)) if x.kind == TEXT)
+        shown = [self._one(program, msgspec.structs.replace(self.question, way=x, screened=False)) for x in ways]
+        return next((x.message for x in shown if x.symptom == Read.__name__), "")
 
     def captured(self, program: Program) -> Captured:
         """Return a program without an expectation, and who is asked for one where its library has none."""

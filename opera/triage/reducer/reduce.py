@@ -202,12 +202,20 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         *contrasts.contrasts(found, ask.alone(found), value=outcome.symptom in NUMBERS),
         *contrasts.comes(reduction.besides),
     )
+    written = ""
+    with suppress(Spent):
+        written = ask.written(found)
     bounded = exact.beyond(ask, found, outcome)
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
     family = siblings(ask, workspace, found, told, defaults)
     return msgspec.structs.replace(
-        reduction, contrasts=shown, exact=bounded, siblings=family, parts=parts(ask, found, reduction.outcome)
+        reduction,
+        contrasts=shown,
+        exact=bounded,
+        written=written,
+        siblings=family,
+        parts=parts(ask, found, reduction.outcome),
     )
 
 
