@@ -43,6 +43,18 @@ def test_operators_by_themselves_tell_who_is_wrong() -> None:
             "does not tell",
         ),
         (Outcome(ABORT, "infer", "SIGSEGV"), [Tried(EACH, "each", Outcome(ABORT, "oracle", "SIGABRT"))], "kernel", ""),
+        (
+            Outcome(ABORT, "infer", "SIGFPE"),
+            [
+                Tried(
+                    EACH,
+                    "each",
+                    Outcome(ABORT, "infer", "SIGFPE", "RDFT by itself:\nGather (axis=0) by itself: \nFatal"),
+                )
+            ],
+            "kernel",
+            "Gather (axis=0) fails so by itself",
+        ),
         (Outcome(UNSTABLE, "infer"), [Tried(EACH, "each", Outcome(UNSTABLE, "infer"))], "kernel", "by itself"),
         (Outcome(UNSTABLE, "infer"), [Tried(EACH, "each", WRONG)], "unknown", "does not tell"),
     ]

@@ -1,7 +1,8 @@
 """What a wrong integer would be without bounds: past those of its dtype, and between two integers, specifications are silent.
 
-486 is no uint8: the library makes 230 of it, as it wraps around, a compiler 255, and ONNX states neither. Between 2 and 3 one
-rounds 2.75 and the other cuts it. Either may be closed as undefined, so another program is looked for that is neither.
+486 is no uint8: the library makes 230 of it, as it wraps around, a compiler 255 or nothing at all, and ONNX states neither.
+Between 2 and 3 one rounds 2.75 and the other cuts it. Each may be closed as undefined, so another program is looked for that
+is none of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import INCONSISTENT, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.expected import BITWISE
 from opera.triage.shrink import simpler, smaller
@@ -45,8 +46,8 @@ class Asking(Protocol):
 
 
 def beyond(ask: Asking, program: Program, shown: Outcome) -> str:
-    """Return what the first wrong integer of an output would be without bounds, in words, where its dtype does not hold that;
-    nothing where it does, or nobody knows.
+    """Return what the first wrong integer of an output would be without bounds, in words, where its dtype does not hold it; of
+    a crash, the first such integer that is expected; nothing where there is none, or nobody knows.
     """
     with suppress(Spent):
         return _beyond(ask, program, shown)
@@ -56,7 +57,8 @@ def beyond(ask: Asking, program: Program, shown: Outcome) -> str:
 def within(ask: Asking, program: Program) -> list[Program]:
     """Return a program of other numbers that fails so, and whose result its dtype holds, where the result of this one it does
     not; nothing where there is none."""
-    if not _beyond(ask, program, ask.outcomes[program.id]):
+    own = ask.outcomes[program.id]
+    if not _beyond(ask, program, own):
         return []
     made = [x for x in _others(program) if x.id != program.id]
     failing = [x for x, fails in zip(made, ask.label(made), strict=True) if fails]
@@ -65,12 +67,14 @@ def within(ask: Asking, program: Program) -> list[Program]:
     failing += [x for x, fails in zip(small, ask.label(small), strict=True) if fails]
     for x in failing[:TRIED]:
         shown = ask.outcomes[x.id]
-        if shown.verdict == INCONSISTENT and not _beyond(ask, x, shown):
+        if shown.verdict == own.verdict and not _beyond(ask, x, shown):
             return [x]
     return []
 
 
 def _beyond(ask: Asking, program: Program, shown: Outcome) -> str:
+    if shown.verdict == CRASH:
+        return _of_crash(ask, program)
     found = _exact(ask, program, shown)
     if found is None:
         return ""
@@ -79,6 +83,26 @@ def _beyond(ask: Asking, program: Program, shown: Outcome) -> str:
     if value != round(value):
         return f"{value:.6g}, which is no integer"
     return f"{value:.0f}, which {dtype} does not hold" if not held.min <= value <= held.max else ""
+
+
+def _of_crash(ask: Asking, program: Program) -> str:
+    """Return the first integer that is expected of a crash, without bounds, which its dtype does not hold."""
+    if not isinstance(program, Instance) or any(x.search(program.operator) for x in (DIVIDES, BITWISE)):
+        return ""
+    for place, own in enumerate(ask.reference(program) or ()):
+        if not isinstance(own, Tensor) or own.dtype not in dtypes.INTEGERS:
+            continue
+        held = np.iinfo(own.dtype)
+        for wide in WIDE:
+            made = dtypes.of_other(program, own.dtype, wide)
+            found = ask.reference(made) if made is not None and made != program else None
+            value = found[place] if found is not None and place < len(found) else None
+            if not isinstance(value, Tensor) or (value.dtype, value.shape) != (wide, own.shape):
+                continue
+            numbers = value.array().ravel()
+            odd = numbers[np.isfinite(numbers) & ((numbers < held.min) | (numbers > held.max))]
+            return f"{odd[0]:.0f}, which {own.dtype} does not hold" if odd.size else ""
+    return ""
 
 
 def _exact(ask: Asking, program: Program, shown: Outcome) -> tuple[float, str] | None:

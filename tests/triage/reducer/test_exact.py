@@ -10,7 +10,7 @@ import pytest
 
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.programs.verdicts import INCONSISTENT, PASS, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome
 from opera.triage.reducer import exact
 
 Fails = Callable[[np.ndarray[Any, Any], np.ndarray[Any, Any]], np.ndarray[Any, Any]]
@@ -69,6 +69,13 @@ def test_what_a_dtype_does_not_hold_is_told_and_nothing_else_is_found_where_all_
     program = call("Mul", np.uint8([2, 54]), np.uint8([9]))
     assert exact.beyond(ask, program, ask.show(program)) == "486, which uint8 does not hold"
     assert exact.within(ask, program) == []
+
+
+def test_a_crash_where_the_dtype_does_not_hold_what_is_expected_is_told_so():
+    ask = Ask(np.multiply, saturated(np.multiply))
+    crash = Outcome(CRASH, "compile", "RuntimeError", "out of bounds")
+    for numbers, told in (([2, 54], "486, which uint8 does not hold"), ([2, 5], "")):
+        assert exact.beyond(ask, call("Mul", np.uint8(numbers), np.uint8([9])), crash) == told
 
 
 def test_a_program_whose_result_is_held_takes_the_place_of_one_whose_is_not():
