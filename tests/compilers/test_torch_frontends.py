@@ -19,7 +19,7 @@ from opera.compilers import Case, executorch, inductor, litert, onnxexport, torc
 from opera.compilers.openvino import compiler as openvino  # noqa: E402
 from opera.compilers.openvino.evaluate import SHAPELESS  # noqa: E402
 from opera.compilers.shared import torch_operators  # noqa: E402
-from opera.compilers.shared.packing import Read  # noqa: E402
+from opera.compilers.shared.packing import Read, Refusal  # noqa: E402
 from opera.compilers.tvm import compiler as tvm  # noqa: E402
 from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
@@ -201,6 +201,20 @@ def test_onnx_pairs_are_complex_numbers_again(make, run):
         case, expected = make("live", operator, *([x, x] if operator == "torch.mul" else [x]))
         stage, outputs = run(onnxexport, case)
         assert stage == "done" and compare(expected, outputs, case.outputs, None, None).symptom == "", operator
+
+
+def test_an_exported_file_is_told_as_text(make, run):
+    case, _ = make("live", "torch.lerp", X.double(), X.double() + 3, 0.4)
+    stage, found = run(onnxexport, msgspec.structs.replace(case, way=onnxexport.WRITTEN.name))
+    assert stage == "compile" and isinstance(found, Read)
+    text = str(found)
+    assert "weight_0 = {0.4000000059604645}" in text and "diff = Sub (" in text, (
+        "a weight of float32 for one of float64"
+    )
+    assert "producer" not in text and "[n" not in text and not any(x != x.rstrip() for x in text.splitlines())
+    case, _ = make("live", "torch.nn.functional.multi_margin_loss", torch.ones(2, 3), torch.tensor([0, 1]))
+    stage, found = run(onnxexport, msgspec.structs.replace(case, way=onnxexport.WRITTEN.name))
+    assert stage == "compile" and isinstance(found, Refusal), "it is long"
 
 
 CONVERTERS = [
