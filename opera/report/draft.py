@@ -112,15 +112,22 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     by = blame.route(shown, told.blame)
     quoted = tuple(quoting.quotes(program, shown, outcome))
     also = alike(shown, of, tests.origins(workspace, held), reduction.by_member(workspace, held))
-    line = title(
-        _what(program, told, shown, quoted, body) + _trains(program, shown),
-        outcome,
-        shown.told if body else shown.sure,
-        exporter=exporter,
-        route=by,
-        alike=also if shown.incidental else (),
-        incidental=shown.incidental,
-    )
+    ways = (
+        by,
+        by.partition(";")[0],
+    )  # the first part of how the model came to the compiler, if the whole leaves no room
+    lines = [
+        title(
+            _what(program, told, shown, quoted, body) + _trains(program, shown),
+            outcome,
+            shown.told if body else shown.sure,
+            exporter=exporter,
+            route=route,
+            alike=also if shown.incidental else (),
+            incidental=shown.incidental,
+        )
+        for route in ways
+    ]
     begins = (
         trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, frontend, shown.verdict.variant)
     )
@@ -135,7 +142,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         tracker=wanted,
         form=trackers.named(wanted).form,
         search=searching.address(wanted, "" if shown.incidental else program.operator, shown.sure, outcome),
-        title=cut(running.hide(begins + line, hidden), TITLE),
+        title=cut(running.hide(begins + lines[len(begins + lines[0]) > TITLE], hidden), TITLE),
         sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),
         framework=trackers.TITLES.get(kind, kind),
