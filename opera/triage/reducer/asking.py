@@ -374,12 +374,13 @@ class Asker:
             for at in range(0, len(made), self.batch):
                 self.look(made[at : at + self.batch])
         for x in [x for name, x in self.programs.items() if name in self.outcomes]:
-            if contrasts.change(x, program) is None or not self.within([x]):
+            change = contrasts.change(x, program)
+            if change is None or not self.within([x]):
                 continue
             with suppress(Spent):  # whoever is to confirm it is not asked about the others
                 [fails] = self.label([x])
                 if self._runs(x):
-                    found += [(x, contrasts.PASSES)] if self._surely(x) else []
+                    found += [(x, contrasts.PASSES)] if self._surely(x, change) else []
                 elif self._as_a_script(x) if self._judged else fails:
                     found += [(x, contrasts.FAILS)] if self._of_a_kind(x) else []
                 elif self.target.verdict != ABORT and self.outcomes[x.id].verdict == ABORT:
@@ -390,10 +391,13 @@ class Asker:
                     found.append((x, contrasts.OTHERWISE))
         return found
 
-    def _surely(self, program: Program) -> bool:
+    def _surely(self, program: Program, change: contrasts.Change) -> bool:
         """Whether a program that is right once is right: what nobody wrote may be so by chance, and is computed again in a
-        process of its own, where memory holds other bytes each time. Raises Spent.
+        process of its own, where memory holds other bytes each time; what is not drawn may be with other numbers what might be
+        drawn. Raises Spent.
         """
+        if self.target is not None and "drawn" in self.target.details:
+            return bool(change.form) or change.what not in {x.name for x in program.inputs}
         varies = self.target is not None and self.target.verdict == UNSTABLE
         return not varies or self.afresh(program).verdict == PASS
 

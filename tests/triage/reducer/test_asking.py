@@ -160,6 +160,22 @@ def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say(
     assert told == {1.0: FAILS, 2.0: FAILS, 4.0: OTHERWISE, 5.0: PASSES}
 
 
+def test_of_what_is_not_drawn_other_numbers_are_never_told_to_be_right() -> None:
+    programs = [
+        Instance("onnx", "Bernoulli", {"k": k}, (Operand("X", Tensor.of(np.float32([x]))),), ("Y",), {})
+        for k, x in ((0, 0.1), (0, 1.0), (1, 0.1))
+    ]
+    ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in programs}
+    drawn = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "constant"})
+    ask.outcomes = {x.id: Outcome(PASS) for x in programs} | {programs[0].id: drawn}
+    ask.target = drawn
+    ask.probe = lambda question: Outcome(PASS)  # type: ignore[assignment]
+    assert (programs[2], PASSES) in ask.alone(programs[0])
+    assert (programs[1], PASSES) not in ask.alone(programs[0]), "1 may be drawn, too"
+
+
 def test_a_message_that_names_other_dtypes_is_told_likewise() -> None:
     text = "Data type and updates type are required to be the same. Got: {} and: i64"
     programs = {
