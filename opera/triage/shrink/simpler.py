@@ -103,7 +103,7 @@ def numbered(array: Array, dtype: str) -> Tensor:
         return Tensor.of(codes[nearest].reshape(array.shape), dtype)
     if dtype == "bfloat16":
         return Tensor.of((array.astype("float32").view("uint32") >> 16).astype("uint16").reshape(array.shape), dtype)
-    with np.errstate(invalid="ignore"):  # of what the dtype does not hold any number will do
+    with np.errstate(invalid="ignore", over="ignore"):  # of what the dtype does not hold any number will do
         return Tensor.of(array.astype(CONTAINERS[dtype]).reshape(array.shape), dtype)
 
 
