@@ -94,6 +94,8 @@ def integers(tensor: Tensor, other: Callable[[int], int]) -> Array:
 
 def numbered(array: Array, dtype: str) -> Tensor:
     """Return a tensor of any dtype whose elements are the nearest to these numbers that it holds: finite ones, of few bits."""
+    if array.dtype.kind == "c" and not dtype.startswith("complex"):
+        array = array.real
     if dtype.startswith("float") and CONTAINERS[dtype] == "uint8":
         codes = np.arange(16 if "float4" in dtype else 256, dtype=np.uint8)
         codes = codes[np.isfinite(widen(codes, dtype))]
@@ -101,9 +103,10 @@ def numbered(array: Array, dtype: str) -> Tensor:
         given = np.clip(np.nan_to_num(array.ravel().astype(np.float64)), table.min(), table.max())
         nearest = np.abs(table[:, None] - given[None]).argmin(axis=0)
         return Tensor.of(codes[nearest].reshape(array.shape), dtype)
-    if dtype == "bfloat16":
-        return Tensor.of((array.astype("float32").view("uint32") >> 16).astype("uint16").reshape(array.shape), dtype)
     with np.errstate(invalid="ignore", over="ignore"):  # of what the dtype does not hold any number will do
+        if dtype == "bfloat16":
+            bits = array.astype("float32").view("uint32") >> 16
+            return Tensor.of(bits.astype("uint16").reshape(array.shape), dtype)
         return Tensor.of(array.astype(CONTAINERS[dtype]).reshape(array.shape), dtype)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +46,13 @@ def test_a_number_that_a_dtype_holds_comes_back_from_it(to, value):
     if not beyond:
         [back] = simpler.numbers(simpler.numbered(numbers, to))
         assert (float(back) == value) is not odd
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("to", [*KINDS, "bfloat16", "complex64"])
+@pytest.mark.parametrize("value", [1 + 2j, 1e300, np.nan, -1.0])
+def test_numbers_that_a_dtype_does_not_hold_are_taken_without_a_warning(to, value):
+    assert simpler.numbered(np.array([value]), to).shape == (1,)
 
 
 def test_what_is_no_number_is_lost_in_every_dtype_and_beyond_none():
