@@ -67,10 +67,12 @@ def trackers() -> dict[str, Tracker]:
 
 
 def versions(environment: dict[str, Any]) -> dict[str, str]:
-    """Return name → version of the compiler, and of what made the model, the compiler's first."""
+    """Return name → version of the compiler, of what made the model, the compiler's first, and of NumPy, with which several of
+    them compute."""
     compiler, exporter = environment["compiler"], reproducer.named(environment["exporter"])
     of = _declared()["version_of"].get(compiler, compilers.title(compiler))
-    return exporter if of in exporter else {of: environment["version"], **exporter}
+    found = exporter if of in exporter else {of: environment["version"], **exporter}
+    return {**found, "numpy": environment["numpy"]} if "numpy" in environment else found
 
 
 def named(name: str) -> Tracker:

@@ -7,7 +7,8 @@ is, was seen. Everything else about a failure is told beside this (opera.triage.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -24,9 +25,10 @@ VALUES, DTYPES, ROWS = 6, 14, 8
 """Values of one thing that are told of each kind, dtypes, and things."""
 SOME = 3
 """Values that are told of a thing which does not matter, as far as was tried; but of those that LISTED names."""
-FAILS, LIKEWISE, PASSES, OTHERWISE, DIES = "fails", "likewise", "passes", "otherwise", "dies"
-"""What a program shows: the failure, the same words with other dtypes or numbers in them, none, another one, or that it ends
-the process, where the failure does not."""
+FAILS, LIKEWISE, PASSES, OTHERWISE = "fails", "likewise", "passes", "otherwise"
+WRONG, DIES = "wrong", "dies"
+"""What a program shows: the failure, the same words with other dtypes or numbers in them, none, another one; where the failure
+is that it stops, wrong outputs; and that it ends the process, where the failure does not."""
 DTYPE, SHAPE = "dtype", "shape"
 LISTED = (DTYPE, "opset")
 NUMBERS, LONG = 6, 60
@@ -53,8 +55,9 @@ class Contrast(msgspec.Struct, frozen=True):
     Attributes:
         what: `dilation`, `dtype of input`, `shape of input`, `input` (its numbers), `opset`.
         own: What the program has.
-        fails, passes, otherwise, likewise, dies: With what it fails in the same way, passes, fails in another way, says the
-            same with other dtypes or numbers, and ends the process; the simplest first.
+        fails, passes, otherwise, likewise, wrong, dies: With what it fails in the same way, passes, fails in another way, says
+            the same with other dtypes or numbers, gives wrong outputs in place of stopping, and ends the process; the simplest
+            first.
     """
 
     what: str
@@ -63,6 +66,7 @@ class Contrast(msgspec.Struct, frozen=True):
     passes: tuple[str, ...] = ()
     otherwise: tuple[str, ...] = ()
     likewise: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
     dies: tuple[str, ...] = ()
 
     @property
@@ -73,7 +77,7 @@ class Contrast(msgspec.Struct, frozen=True):
     @property
     def tells(self) -> bool:
         """Whether it fails no more in the same way with something else."""
-        return bool(self.passes or self.otherwise or self.dies)
+        return bool(self.passes or self.otherwise or self.wrong or self.dies)
 
 
 class Change(NamedTuple):
@@ -120,7 +124,7 @@ def change(program: Program, of: Program) -> Change | None:
             return Change(name, _tensor(own.get(name)), f"the number {_param(ours, one)}")
         case [[], [name], [], []] if not numbers:
             return Change(name, _tensor(own.get(name)), _tensor(now.get(name)))
-        case [_, [], [_, *_], []] if free == numbers and all(simpler.is_type(x) for _, x in named):
+        case [[], [], [_, *_], []] if free == numbers:
             as_cast = not numbers and all(_as_cast(*tensors[x]) for x in dtypes)
             kept = all(dtypes_.about_equal_leaves(*tensors[x]) for x in dtypes)
             some = dtypes if len(dtypes) == 1 else every
@@ -141,13 +145,11 @@ def change(program: Program, of: Program) -> Change | None:
 def alone(program: Program, seen: Iterable[Program], *, wrong: bool = False) -> Iterator[Program]:
     """Yield the program with what others have in place of one thing alone, of those that have other numbers besides; of
     wrong outputs also those of another shape that hold one number alone, with several: a mean of such is right anyway; and,
-    first, its own numbers in the opposite order, a tensor each."""
-    if wrong:
-        made_so = (
-            smaller.applied(smaller.at(place, _opposite), program) for place in range(len(smaller.leaves(program)))
-        )
-        yield from (x for x in made_so if x is not None and x.id != program.id)
+    first, its own numbers in the opposite order, of the other sign, and, of small tensors beside the first, half and twice as
+    large, a tensor each."""
     done = set[tuple[str, str]]()
+    if wrong:
+        yield from {x.id: x for x in _varied(program) if x.id != program.id}.values()
     for x in seen:
         found = change(x, program)
         if found is None or (found.what, found.now) in done:
@@ -208,7 +210,7 @@ def _row(what: str, form: str, own: str, told: Mapping[str, tuple[str, Change]],
 
     if form and what in called:
         what = f"{what} of {next(x.of for _, x in told.values())}"
-    return Contrast(what, own, of(FAILS), of(PASSES), of(OTHERWISE), of(LIKEWISE), of(DIES))
+    return Contrast(what, own, of(FAILS), of(PASSES), of(OTHERWISE), of(LIKEWISE), of(WRONG), of(DIES))
 
 
 # ---------------------------------------------------------------------- one thing
@@ -321,6 +323,22 @@ def _is_plain(numbers: str) -> bool:
     return numbers.startswith("all ") or numbers in ("0", "[0]")
 
 
+def _varied(program: Program) -> Iterator[Program]:
+    for place, held in enumerate(smaller.leaves(program)):
+        scaled = (0.5, 2.0) if place and math.prod(held.shape) <= NUMBERS else ()
+        steps: list[Callable[[smaller.Leaf], smaller.Leaf]] = [_opposite]
+        steps += [partial(_scaled, by=x) for x in (-1.0, *scaled)]
+        yield from (x for step in steps if (x := smaller.applied(smaller.at(place, step), program)) is not None)
+
+
+def _scaled(leaf: Tensor | RandomTensor, by: float) -> Tensor | RandomTensor:
+    """Return a tensor of ordinary numbers with each so many times as large; of others, itself."""
+    if not isinstance(leaf, Tensor) or not leaf.dtype.startswith(("float", "bfloat", "int")) or smaller.states(leaf):
+        return leaf
+    numbers = simpler.numbers(leaf).astype(np.float64) * by
+    return simpler.numbered(numbers, leaf.dtype) if np.isfinite(numbers).all() else leaf
+
+
 def _opposite(leaf: Tensor | RandomTensor) -> Tensor | RandomTensor:
     """Return a tensor with its numbers in the opposite order; of what may state sizes, itself."""
     if not isinstance(leaf, Tensor) or smaller.states(leaf):
@@ -346,11 +364,11 @@ def rows(found: Sequence[Contrast], *, wrong: bool, within: float | None = None)
         within: The relative tolerance, where wrong ones are off by so little that right ones need not be right to the last bit.
     """
     right = "right" if within is None else f"right within {within:g}"
-    last = ("wrong otherwise" if wrong else "fails otherwise", "kills the process")
+    last = ("wrong otherwise" if wrong else "fails otherwise", "gives wrong outputs", "kills the process")
     heads = ("wrong", WORDED, right, *last) if wrong else ("fails so", WORDED, "runs", *last)
     no_matter = [x for x in found if not x.tells and not x.likewise and not x.what.startswith(LISTED)]
     for x in found:
-        told = zip(heads, ((x.own, *x.fails), x.likewise, x.passes, x.otherwise, x.dies), strict=True)
+        told = zip(heads, ((x.own, *x.fails), x.likewise, x.passes, x.otherwise, x.wrong, x.dies), strict=True)
         if x not in no_matter:
             yield f"{x.what}: {'; '.join(f'{head} {_listed(values)}' for head, values in told if values)}"
     if no_matter:

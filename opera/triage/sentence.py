@@ -233,7 +233,7 @@ def _what(
         names = list(dict.fromkeys((brief(operator), *alike)))
         room = NAMED if most is None else BESIDE
         these = f"{', '.join(names[:room])}{', …' if len(names) > room else ''}"
-        return f"{listed(together(told)[:most])}, whatever the operator ({'; '.join(filter(None, (these, route)))})"
+        return f"{listed(together(told)[:most])} of several operators ({'; '.join(filter(None, (these, route)))})"
     named = operator.partition("(")[0].strip()  # what it is given may stand there
     own = {bare(x) for x in named.split(JOINED)}
     others = list({bare(x): x for x in reversed(alike) if bare(x) not in own}.values())[::-1]

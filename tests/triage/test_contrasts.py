@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opera.programs.program import Argument, Call, Graph, Instance, Operand
 from opera.programs.values import Tensor
 from opera.triage import contrasts
-from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, Contrast, change, rows
+from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG, Contrast, change, rows
 
 
 def call(*arrays: Any, opset: int = 22, **params: Any) -> Instance:
@@ -43,6 +43,7 @@ OWN = call(DATA, bias=0.8)
         (call(DATA.astype(np.int8), bias=1.0), None),
         (call(np.ones((2, 2), np.int8), bias=0.8), None),
         (OWN, None),
+        (call(DATA.astype(np.int8), to=3), None),  # of another dtype by a parameter as well
     ],
 )
 def test_the_one_thing_in_which_programs_differ_is_told(program, wanted):
@@ -153,7 +154,11 @@ def test_what_differs_in_numbers_besides_is_asked_about_with_those_of_the_progra
 def test_a_wrong_output_of_another_shape_is_asked_about_with_several_numbers():
     ones = call(np.ones((1, 2), np.float32), bias=0.8)
     opposite = call(np.float32([[3, 2, 1]]), bias=0.8)
-    assert [*contrasts.alone(OWN, [ones], wrong=True)] == [opposite, call(np.float32([[1, 2]]), bias=0.8)]
+    negative = call(-DATA, bias=0.8)
+    assert [*contrasts.alone(OWN, [ones], wrong=True)] == [opposite, negative, call(np.float32([[1, 2]]), bias=0.8)]
+    other = call(DATA, np.float32([1, 0.5]))
+    made = [y.value.array().tolist() for x in contrasts.alone(other, [], wrong=True) for y in x.inputs[1:]]
+    assert made == [[1, 0.5]] * 2 + [[0.5, 1], [-1, -0.5], [0.5, 0.25], [2, 1]]
     assert not [*contrasts.alone(OWN, [ones])]
     shown = [(ones, PASSES), (call(np.float32([[1, 2]]), bias=0.8), FAILS), (ones, PASSES)]
     assert contrasts.contrasts(OWN, shown) == (Contrast("shape", "1x3", ("1x2",)),)
@@ -188,8 +193,10 @@ def test_each_thing_is_a_row_and_what_passes_comes_first():
     assert [*rows(worded, wrong=False)] == [
         "dtype: fails so for uint8; likewise, with other dtypes or numbers in the message, for float16, float32; runs for int64"
     ]
-    dies = (Contrast("factor", "1", passes=("2",), dies=("3",)),)
-    assert [*rows(dies, wrong=False)] == ["factor: fails so for 1; runs for 2; kills the process for 3"]
+    worse = (Contrast("factor", "1", passes=("2",), wrong=("5",), dies=("3",)),)
+    assert [*rows(worse, wrong=False)] == [
+        "factor: fails so for 1; runs for 2; gives wrong outputs for 5; kills the process for 3"
+    ]
     assert next(rows(found, wrong=True, within=1e-07)).startswith(
         "bias: wrong for 0.8, 1.5; right within 1e-07 for 2.0"
     )
@@ -228,14 +235,25 @@ def test_a_shape_that_is_right_with_some_numbers_says_nothing_where_its_own_is_r
 numbers = st.integers(-3, 3)
 
 
-@given(st.lists(st.tuples(numbers, numbers, st.sampled_from([FAILS, PASSES, OTHERWISE, LIKEWISE, DIES])), max_size=12))
+@given(
+    st.lists(
+        st.tuples(numbers, numbers, st.sampled_from([FAILS, PASSES, OTHERWISE, LIKEWISE, DIES, WRONG])), max_size=12
+    )
+)
 def test_nothing_is_told_that_was_not_seen(tried):
     """No value stands on two sides, and each was seen to do as is said, all else being as it is."""
     own = call(DATA, a=0, b=0)
     shown = {call(DATA, a=a, b=b).id: (call(DATA, a=a, b=b), how) for a, b, how in tried}
     found = contrasts.contrasts(own, shown.values())
     for x in found:
-        told = (x.fails, FAILS), (x.passes, PASSES), (x.otherwise, OTHERWISE), (x.likewise, LIKEWISE), (x.dies, DIES)
+        told = (
+            (x.fails, FAILS),
+            (x.passes, PASSES),
+            (x.otherwise, OTHERWISE),
+            (x.likewise, LIKEWISE),
+            (x.dies, DIES),
+            (x.wrong, WRONG),
+        )
         for values, how in told:
             for value in values:
                 of = call(DATA, **{"a": 0, "b": 0, x.what: int(value)})

@@ -507,9 +507,9 @@ def test_what_is_given_comes_before_an_operator_that_is_incidental() -> None:
     def told(*deciding: str, of: tuple[str, ...] = ("UpSampling3D", "Flatten")) -> str:
         return title("keras.ops.abs", shown, deciding, alike=of, incidental=True).partition(": ")[0]
 
-    assert told("bfloat16 inputs") == "bfloat16 inputs, whatever the operator (keras.ops.abs, UpSampling3D, …)"
-    assert told("an empty input") == "an empty input, whatever the operator (keras.ops.abs, UpSampling3D, …)"
+    assert told("bfloat16 inputs") == "bfloat16 inputs of several operators (keras.ops.abs, UpSampling3D, …)"
+    assert told("an empty input") == "an empty input of several operators (keras.ops.abs, UpSampling3D, …)"
     assert told("mode=1").startswith("keras.ops.abs with mode=1 (") and told().startswith("keras.ops.abs (")
     assert sentence(
         "OpenVINO", "Abs", shown, ["float64 inputs"], alike=("Tile",), incidental=True, route="by its file"
-    ) == ("OpenVINO cannot run float64 inputs, whatever the operator (Abs, Tile; by its file): no such precision")
+    ) == ("OpenVINO cannot run float64 inputs of several operators (Abs, Tile; by its file): no such precision")

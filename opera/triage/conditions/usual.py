@@ -14,6 +14,8 @@ from opera.triage.shrink.smaller import Defaults
 
 DTYPES = ("float32", "int64", "int32", "bool", "string")
 """Dtypes that are ordinary, the first of these of which something is known."""
+TENSORS = 5
+"""Tensors that an ordinary call is given at most: of more, some are optional, and what is given in all that fail may decide."""
 
 
 def calls(program: Program, defaults: Defaults) -> Iterator[Program]:
@@ -57,10 +59,12 @@ def fails(
 
 def is_usual(program: Program, defaults: Defaults) -> bool:
     """Whether a program is one call with parameters at their defaults, or such as have none and are no fraction of 0 or below,
-    of tensors that are neither 0-d, nor empty, nor of one element, as far as data, and hold no special or large number."""
+    of few tensors that are neither 0-d, nor empty, nor of one element, as far as data, and hold no special or large number."""
     if not isinstance(program, Instance):
         return False
     known, found = defaults.get(program.operator, {}), smaller.leaves(program)
+    if len(found) > TENSORS:
+        return False
     stated = [
         x for x, _ in smaller.nondefault(program, defaults) if smaller.default(known, x) not in (None, NO_DEFAULT)
     ]

@@ -63,7 +63,7 @@ STAGES = ("load", "compile", "infer")
 """Stages of a frontend, one after the other."""
 FORMS = ("shape", "dtype")
 """Symptoms of an output in another form, whose numbers may be right."""
-ALONE = 24
+ALONE = 32
 """Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
 SILENT = 3
 """Programs of each symptom that are remembered as wrong where the target fails in words."""
@@ -368,9 +368,10 @@ class Asker:
         found: list[tuple[Program, str]] = []
         if self.target is None:
             return found
+        wrong = self.target.verdict == INCONSISTENT
         with suppress(Spent):
-            wrong = self.target.verdict == INCONSISTENT
-            made = list(itertools.islice(contrasts.alone(program, known, wrong=wrong), ALONE))
+            numbers = wrong and "drawn" not in self.target.details
+            made = list(itertools.islice(contrasts.alone(program, known, wrong=numbers), ALONE))
             for at in range(0, len(made), self.batch):
                 self.look(made[at : at + self.batch])
         for x in [x for name, x in self.programs.items() if name in self.outcomes]:
@@ -382,13 +383,15 @@ class Asker:
                 if self._runs(x):
                     found += [(x, contrasts.PASSES)] if self._surely(x, change) else []
                 elif self._as_a_script(x) if self._judged else fails:
-                    found += [(x, contrasts.FAILS)] if self._of_a_kind(x) else []
+                    stands = self._of_a_kind(x) and (not wrong or self.passed([x], [True]) == [True])
+                    found += [(x, contrasts.FAILS)] if stands else []
                 elif self.target.verdict != ABORT and self.outcomes[x.id].verdict == ABORT:
                     found.append((x, contrasts.DIES))
                 elif fails and says_the_same(self.target, self.outcomes[x.id]):
                     found.append((x, contrasts.LIKEWISE))
                 elif not fails and self.otherwise(x) and not self._in_like_words(x):
-                    found.append((x, contrasts.OTHERWISE))
+                    worse = self.target.verdict in STOPS and self.outcomes[x.id].verdict == INCONSISTENT
+                    found.append((x, contrasts.WRONG if worse else contrasts.OTHERWISE))
         return found
 
     def _surely(self, program: Program, change: contrasts.Change) -> bool:

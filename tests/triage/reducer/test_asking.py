@@ -213,7 +213,7 @@ def test_wrong_outputs_are_wrong_otherwise_in_another_respect_and_what_varies_ma
         x: Instance("onnx", "Any", {"k": x}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {}) for x in shown
     }
     ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
-    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
+    ask.look = lambda asked: [ask.outcomes.get(x.id, Outcome(ERROR)) for x in asked]  # type: ignore[method-assign]
     ask.label = lambda asked: [None for _ in asked]  # type: ignore[method-assign]
     again = {programs[4.0].id: Outcome(UNSTABLE, "infer", UNSTABLE), programs[5.0].id: Outcome(PASS)}
     ask.afresh = lambda asked: again[asked.id]  # type: ignore[method-assign]
