@@ -85,4 +85,4 @@ def test_a_program_is_told_as_it_is_and_what_seems_to_decide_only_where_near_one
 
 def test_a_program_of_several_calls_is_told_by_its_inputs():
     told = title("Neg + Add (x=float32([1]))", WRONG, alike=["Add", "Sub"])
-    assert told.startswith("Neg + Add (x=float32([1])) (also seen with Sub):")
+    assert told.startswith("Neg + Add (x=float32([1])) (also seen in programs of Sub):")

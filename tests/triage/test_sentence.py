@@ -138,16 +138,16 @@ def test_operators_that_fail_alike_are_named_once_each_in_whatever_form():
     crash = Outcome("crash", "load", "RuntimeError", "no")
     assert (
         title("Shape + Size", crash, alike=("Div", "Sub"))
-        == "Shape + Size (also seen with Div, Sub): fails to load: no"
+        == "Shape + Size (also seen in programs of Div, Sub): fails to load: no"
     )
     assert title("torch.add (float64)", crash, alike=("torch.nn.Add", "torch.Tensor.add_")).count("dd") == 1
     assert title("torch.add", crash, alike=("torch.Tensor.add_",)) == "torch.add: fails to load: no"
-    assert "(also seen with a, b, c, d, …)" in sentence("TVM", "x", crash, alike=tuple("abcde"), route="")
-    assert "(by its ONNX file; also seen with Sub)" in sentence(
+    assert "(also seen in programs of a, b, c, d, …)" in sentence("TVM", "x", crash, alike=tuple("abcde"), route="")
+    assert "(by its ONNX file; also seen in programs of Sub)" in sentence(
         "TVM", "x", crash, alike=("Sub",), route="by its ONNX file"
     )
     told = sentence("TVM", "x", crash, alike=("k.Sub", "k.Div"), route="seen in k.Sub")
-    assert "(seen in k.Sub; also seen with k.Div)" in told, "who is named by the route is named once"
+    assert "(seen in k.Sub; also seen in programs of k.Div)" in told, "who is named by the route is named once"
 
 
 def test_of_many_operators_the_first_and_the_last_are_named():
