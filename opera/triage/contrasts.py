@@ -301,7 +301,7 @@ def _as_cast(now: Tensor | RandomTensor, own: Tensor | RandomTensor) -> bool:
 
 
 def _each(words: Sequence[str]) -> str:
-    return words[0] if len(set(words)) == 1 else ", ".join(words)
+    return words[0] if len(set(words)) == 1 else f"({', '.join(words)})"
 
 
 def _with(program: Program, other: Program) -> Program | None:

@@ -243,7 +243,9 @@ def _what(
     inner = "" if typed else _inner(named, outcome.conversion_function)  # of what dtype it is a cast behind it decides
     place = ", ".join(filter(None, (inner, route)))
     others = [x for x in others if x not in place.split()]
-    also = f"also seen in programs of {', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''}" if others else ""
+    also = (
+        f"also seen in programs of {', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''}" if others else ""
+    )
     notes = "; ".join(filter(None, (place, also)))
     return f"{brief(operator)}{_decided(told, most)}{f' ({notes})' if notes else ''}"
 

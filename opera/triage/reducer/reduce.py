@@ -49,7 +49,7 @@ from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.parts import parts
-from opera.triage.reducer.siblings import siblings
+from opera.triage.reducer.siblings import same_by_others, siblings
 from opera.triage.reducer.single import form_alone
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
@@ -209,6 +209,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
     family = siblings(ask, workspace, found, told, defaults)
+    if named := same_by_others(ask, found):
+        shown = (contrasts.Contrast("operator", found.operator, passes=named), *shown)
     return msgspec.structs.replace(
         reduction,
         contrasts=shown,

@@ -29,6 +29,8 @@ from opera.triage.shrink.smaller import Defaults
 
 MOST, ASKED, TRIED, AT_A_TIME = 6, 24, 120, 8
 """Programs of a sibling that are read; siblings that are asked about: of those that its library takes, in all, at a time."""
+NAMED, SIMILAR = 3, 0.6
+"""Operators that are told of those which compute the same and pass, and how similar their names are at least."""
 OTHERS, PLAIN = 4, 64
 """Further calls by which a sibling is put to the test, and how many elements they have at most."""
 
@@ -84,6 +86,24 @@ def siblings(
             shown = zip(calls, ask.look(calls), strict=True)
             wrong.update(x.operator for x, now in shown if now.verdict != INVALID and not fails(x, now))
     return tuple(x for x in names if x not in wrong)
+
+
+def same_by_others(ask: Asker, program: Program) -> tuple[str, ...]:
+    """Return operators of similar names that were asked about with a program's very inputs, of which the library computes the
+    same, and that pass: `torch.div` beside `torch.divide`."""
+    if not isinstance(program, Instance):
+        return ()
+    given, found = [x.value for x in program.inputs], list[str]()
+    others = [x for x in ask.programs.values() if isinstance(x, Instance) and x.operator != program.operator]
+    own = _split(program.operator)[1]
+    near = [x for x in others if _likeness(own, _split(x.operator)[1]) >= SIMILAR]
+    passing = [x for x in near if x.id in ask.outcomes and ask.vanished(x) and [y.value for y in x.inputs] == given]
+    with suppress(Spent):
+        wanted = ask.reference(program)
+        for x in passing[:AT_A_TIME]:
+            if wanted is not None and ask.reference(x) == wanted:
+                found.append(x.operator)
+    return tuple(dict.fromkeys(found))[:NAMED]
 
 
 def _others(ask: Asker, program: Instance) -> list[Instance]:

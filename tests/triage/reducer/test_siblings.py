@@ -15,7 +15,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, Outcome
 from opera.run.probe import Question
 from opera.store.workspace import Workspace
 from opera.triage.reducer import asking
-from opera.triage.reducer.siblings import siblings
+from opera.triage.reducer.siblings import same_by_others, siblings
 
 
 def node(operator: str, count: int = 1, version: int = 22, **params: Any) -> Instance:
@@ -178,3 +178,15 @@ def test_a_sibling_fails_so_of_the_inputs_of_other_programs_that_fail_too(worksp
     assert set(siblings(ask, workspace, node("Sinh"))) == {"Cosh", "Sin"}
     ask.others[frozenset({"float32"})] = other  # it is wrong for another reason
     assert set(siblings(ask, workspace, node("Sinh"))) == {"Cosh", "Asinh", "Sin"}
+
+
+def test_those_of_similar_names_that_compute_the_same_and_pass_are_told() -> None:
+    own, given = node("Divide"), node("Divide").inputs
+    others = {x: msgspec.structs.replace(node(x), inputs=given) for x in ("Div", "Dive", "Divided", "Sin")}
+    ask = Answers(crash("Divide"), {})
+    ask.programs = {x.id: x for x in (own, *others.values())}
+    passes = {x.id: Outcome(CRASH if name == "Dive" else PASS) for name, x in others.items()}
+    ask.outcomes = {own.id: crash("Divide"), **passes}
+    computed = {"Divided": [Tensor.of(np.zeros(2, "f2"))]}
+    ask.reference = lambda x: computed.get(x.operators[0], [Tensor.of(np.ones(2, "f2"))])  # type: ignore[method-assign]
+    assert same_by_others(ask, own) == ("Div",), "Dive fails, Divided is another number, Sin another name"
