@@ -43,7 +43,7 @@ OPSET = "(opset)"
 """The context of an ONNX call that states versions, of each domain."""
 COMES = {
     NO_CONSTANT: ("an input", "a constant"),
-    GRAPH_INPUT: ("an input of the model", "what another call makes"),
+    GRAPH_INPUT: ("an input of the model", "what some other calls make"),
     NO_ATTRIBUTE: ("an input", "an attribute of an older opset"),
 }
 """How it ends that an input comes to the model in some way → that, and with what else it passes."""
