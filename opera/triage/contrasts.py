@@ -145,8 +145,8 @@ def change(program: Program, of: Program) -> Change | None:
 def alone(program: Program, seen: Iterable[Program], *, wrong: bool = False) -> Iterator[Program]:
     """Yield the program with what others have in place of one thing alone, of those that have other numbers besides; of
     wrong outputs also those of another shape that hold one number alone, with several: a mean of such is right anyway; and,
-    first, its own numbers in the opposite order, of the other sign, and, of small tensors beside the first, half and twice as
-    large, a tensor each."""
+    first, its own numbers in the opposite order, of the other sign, and, of small tensors beside the first, the last one half
+    and twice as large, a tensor each."""
     done = set[tuple[str, str]]()
     if wrong:
         yield from {x.id: x for x in _varied(program) if x.id != program.id}.values()
@@ -261,6 +261,8 @@ def _param(held: Mapping[tuple[int, str], Value], one: tuple[int, str]) -> str:
     match held.get(one, LEFT_OUT):
         case {**versions} if one[1] == OPSET and len(versions) == 1:
             return removable.said(*versions.values())
+        case Tensor() as tensor if text := _numbers(tensor):
+            return text
     return removable.said(held[one]) if one in held else LEFT_OUT
 
 
@@ -327,15 +329,16 @@ def _varied(program: Program) -> Iterator[Program]:
     for place, held in enumerate(smaller.leaves(program)):
         scaled = (0.5, 2.0) if place and math.prod(held.shape) <= NUMBERS else ()
         steps: list[Callable[[smaller.Leaf], smaller.Leaf]] = [_opposite]
-        steps += [partial(_scaled, by=x) for x in (-1.0, *scaled)]
+        steps += [partial(_scaled, by=-1.0), *(partial(_scaled, by=x, last=True) for x in scaled)]
         yield from (x for step in steps if (x := smaller.applied(smaller.at(place, step), program)) is not None)
 
 
-def _scaled(leaf: Tensor | RandomTensor, by: float) -> Tensor | RandomTensor:
-    """Return a tensor of ordinary numbers with each so many times as large; of others, itself."""
+def _scaled(leaf: Tensor | RandomTensor, by: float, *, last: bool = False) -> Tensor | RandomTensor:
+    """Return a tensor of ordinary numbers with each, or the last alone, so many times as large; of others, itself."""
     if not isinstance(leaf, Tensor) or not leaf.dtype.startswith(("float", "bfloat", "int")) or smaller.states(leaf):
         return leaf
-    numbers = simpler.numbers(leaf).astype(np.float64) * by
+    numbers = simpler.numbers(leaf).astype(np.float64)
+    numbers.ravel()[-1 if last else 0 :] *= by
     return simpler.numbered(numbers, leaf.dtype) if np.isfinite(numbers).all() else leaf
 
 

@@ -158,10 +158,15 @@ def test_a_wrong_output_of_another_shape_is_asked_about_with_several_numbers():
     assert [*contrasts.alone(OWN, [ones], wrong=True)] == [opposite, negative, call(np.float32([[1, 2]]), bias=0.8)]
     other = call(DATA, np.float32([1, 0.5]))
     made = [y.value.array().tolist() for x in contrasts.alone(other, [], wrong=True) for y in x.inputs[1:]]
-    assert made == [[1, 0.5]] * 2 + [[0.5, 1], [-1, -0.5], [0.5, 0.25], [2, 1]]
+    assert made == [[1, 0.5]] * 2 + [[0.5, 1], [-1, -0.5], [1, 0.25], [1, 1]]
     assert not [*contrasts.alone(OWN, [ones])]
     shown = [(ones, PASSES), (call(np.float32([[1, 2]]), bias=0.8), FAILS), (ones, PASSES)]
     assert contrasts.contrasts(OWN, shown) == (Contrast("shape", "1x3", ("1x2",)),)
+
+
+def test_of_a_constant_that_the_model_holds_the_numbers_are_told():
+    own, other = (call(DATA, value=Tensor.of(np.float32([1, x]))) for x in (0.75, 0.375))
+    assert change(other, own)[:3] == ("value", "[1, 0.75]", "[1, 0.375]")
 
 
 def test_the_opposite_order_of_its_numbers_is_told_before_others():
