@@ -396,13 +396,13 @@ class Asker:
 
     def _surely(self, program: Program, change: contrasts.Change) -> bool:
         """Whether a program that is right once is right: what nobody wrote may be so by chance, and is computed again in a
-        process of its own, where memory holds other bytes each time; what is not drawn may be with other numbers what might be
-        drawn. Raises Spent.
+        process of its own, where memory holds other bytes each time, all of which are true; what is not drawn may be with other
+        numbers what might be drawn. Raises Spent.
         """
         if self.target is not None and "drawn" in self.target.details:
             return bool(change.form) or change.what not in {x.name for x in program.inputs}
         varies = self.target is not None and self.target.verdict == UNSTABLE
-        return not varies or self.afresh(program).verdict == PASS
+        return not varies or ("bool" not in change.now and self.afresh(program).verdict == PASS)
 
     @property
     def _judged(self) -> bool:

@@ -176,6 +176,19 @@ def test_of_what_is_not_drawn_other_numbers_are_never_told_to_be_right() -> None
     assert (programs[1], PASSES) not in ask.alone(programs[0]), "1 may be drawn, too"
 
 
+def test_of_unwritten_memory_booleans_are_never_told_to_be_right() -> None:
+    """Whatever byte stands there is true."""
+    kinds = ("f4", "f2", "?")
+    programs = [Instance("onnx", "Tile", {}, (Operand("X", Tensor.of(np.ones(2, x))),), ("Y",), {}) for x in kinds]
+    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
+    ask.afresh = lambda asked: Outcome(PASS)  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in programs}
+    ask.target = Outcome(UNSTABLE, "infer", UNSTABLE)
+    ask.outcomes = {x.id: Outcome(PASS) for x in programs} | {programs[0].id: ask.target}
+    assert [x for x, how in ask.alone(programs[0]) if how == PASSES] == [programs[1]]
+
+
 def test_a_message_that_names_other_dtypes_is_told_likewise() -> None:
     text = "Data type and updates type are required to be the same. Got: {} and: i64"
     programs = {
