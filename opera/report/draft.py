@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import platform
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -112,22 +113,15 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     by = blame.route(shown, told.blame)
     quoted = tuple(quoting.quotes(program, shown, outcome))
     also = alike(shown, of, tests.origins(workspace, held), reduction.by_member(workspace, held))
-    ways = (
-        by,
-        by.partition(";")[0],
-    )  # the first part of how the model came to the compiler, if the whole leaves no room
-    lines = [
-        title(
-            _what(program, told, shown, quoted, body) + _trains(program, shown),
-            outcome,
-            shown.told if body else shown.sure,
-            exporter=exporter,
-            route=route,
-            alike=also if shown.incidental else (),
-            incidental=shown.incidental,
-        )
-        for route in ways
-    ]
+    line = partial(
+        title,
+        _what(program, told, shown, quoted, body) + _trains(program, shown),
+        outcome,
+        shown.told if body else shown.sure,
+        exporter=exporter,
+        alike=also if shown.incidental else (),
+        incidental=shown.incidental,
+    )
     begins = (
         trackers.named(wanted).title if runtime or body else trackers.prefix(wanted, frontend, shown.verdict.variant)
     )
@@ -142,7 +136,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         tracker=wanted,
         form=trackers.named(wanted).form,
         search=searching.address(wanted, "" if shown.incidental else program.operator, shown.sure, outcome),
-        title=cut(running.hide(begins + lines[len(begins + lines[0]) > TITLE], hidden), TITLE),
+        title=_titled(begins, line, by, hidden),
         sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
         library=trackers.TITLES.get(library, library),
         framework=trackers.TITLES.get(kind, kind),
@@ -186,6 +180,14 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         claimed=str(outcome.details.get("claimed", "")),
         reference=_reference(workspace, shown, program),
         since=getattr(told, "since", ""),
+    )
+
+
+def _titled(begins: str, line: Callable[..., str], route: str, hidden: Iterable[str]) -> str:
+    """Return a title, of how the model came to the compiler the first part alone where the whole leaves no room."""
+    whole = begins + line(route=route)
+    return cut(
+        running.hide(whole if len(whole) <= TITLE else begins + line(route=route.partition(";")[0]), hidden), TITLE
     )
 
 

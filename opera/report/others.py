@@ -61,15 +61,10 @@ def others(told: Page, outcome: Outcome) -> list[str]:
         elif row.shows.startswith(CRASH) and not row.remark:  # of its own bugs, or its limits
             failing.append(who)
         elif does and not (drawn(outcome) and row.shows.startswith(INCONSISTENT)):
-            if (
-                row.right
-                and outcome.symptom == "value"
-                and row.off >= AS_FAR * float(outcome.details.get("max_rel") or "inf")
-            ):
-                found.append(f"{who} is off by {row.off:.2g} at most, relatively")  # tolerated of it, and no better
-                continue
             near = f"off by {row.off:.2g} at most, relatively" if row.off and outcome.symptom == "value" else ""
             note = f" ({row.remark or near})" if row.remark or near else ""
+            if row.right and near and row.off >= AS_FAR * float(outcome.details.get("max_rel") or "inf"):
+                does, note = f"is {near}", ""
             apart = row.remark == OTHERWISE and row.shows.startswith(INCONSISTENT)  # it is not wrong in the same way
             found.append(f"{who} gives {OTHERWISE}" if apart else f"{who} {does}{note}")
     if failing:

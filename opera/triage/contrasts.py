@@ -18,7 +18,7 @@ from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.conditions import dtypes as dtypes_
 from opera.triage.conditions import removable
-from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT
+from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT, number
 from opera.triage.shrink import simpler, smaller
 
 VALUES, DTYPES, ROWS = 6, 14, 8
@@ -34,8 +34,6 @@ LISTED = (DTYPE, "opset")
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 WORDED = "likewise, with other dtypes or numbers in the message,"
-WHOLE = 1e16
-"""Whole numbers up to this are told in full."""
 LEFT_OUT = removable.LEFT_OUT.strip()
 WRITTEN = "call"
 """The context of a call of PyTorch's or Keras's that says which arguments are written by place, and which by name."""
@@ -164,7 +162,7 @@ def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value
     """Return what was changed alone of a program, those things first with which it passes.
 
     Args:
-        shown: Programs, and what each shows (FAILS, LIKEWISE, PASSES, OTHERWISE).
+        shown: Programs, and what each shows (FAILS, LIKEWISE, PASSES, OTHERWISE, WRONG, DIES).
         value: Whether numbers are wrong. Where it passes with others of its own shape, what it does with some of another shape
             says nothing of shapes; nor does another dtype that does not hold its numbers.
     """
@@ -187,7 +185,7 @@ def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value
         found = {x: y for x, y in found.items() if x[1] != SHAPE}
     called = {name.strip("()").rpartition(".")[2] for x in (program, *(x for x, _ in shown)) for _, name in _params(x)}
     rows = [_row(what, form, own, told, called) for (what, form), (own, told) in found.items()]
-    return tuple(sorted(rows, key=lambda x: (not x.passes, not x.otherwise))[:ROWS])
+    return tuple(sorted(rows, key=lambda x: (not x.passes, not x.tells))[:ROWS])
 
 
 def comes(besides: Iterable[str]) -> Iterator[Contrast]:
@@ -290,9 +288,7 @@ def _numbers(value: Tensor | RandomTensor) -> str:
     if not found or (len(found) > NUMBERS and len(set(found)) > 1):
         return ""
     same = len(set(found)) == 1 and len(found) > 1
-    text = ", ".join(
-        f"{x:.0f}" if x == x // 1 and abs(x) < WHOLE else f"{x:.6g}" for x in (found[:1] if same else found)
-    )
+    text = ", ".join(number(int(x) if isinstance(x, bool) else x) for x in (found[:1] if same else found))
     return f"all {text}" if same else text if not value.shape else f"[{text}]"
 
 

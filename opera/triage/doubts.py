@@ -115,7 +115,7 @@ def doubts(of: Standing) -> Iterator[str]:
     elif of.refused:
         yield f"{of.refused} the compiler says that it does not support this program: this asks for a feature"
     if of.limit:
-        yield f"a documented limit, so it may be closed as known: {of.limit}"
+        yield f"a limit that the compiler states, so it may be closed as known: {of.limit}"
     if not of.confirmed:
         yield "it was not confirmed in a fresh process"
     if NEWER in of.tags:  # reductions try older versions: these do not take it, or say nothing of it, or are right

@@ -124,8 +124,8 @@ DENORMAL, FAR, BITS = 2.0**-126, 1e20, 2**16
 integers a compiler may have taken for floats: sizes, above all."""
 FILLED = (FIRST, SECOND)
 """What each byte of fresh memory holds while a worker infers."""
-DIGITS = 6
-"""Digits of a number, where they are enough."""
+DIGITS, WHOLE = 6, 1e16
+"""Digits of a number, where they are enough; whole numbers up to this one are told in full."""
 
 
 def sentence(
@@ -544,5 +544,8 @@ def apart(one: Any, other: Any) -> tuple[str, str]:
 
 
 def number(value: Any, digits: int = DIGITS) -> str:
-    """Return a number as short as so many digits allow, and anything else as it is, but for an empty string."""
-    return f"{value:.{digits}g}" if isinstance(value, float) else one_line(str(value))[:60] or "''"
+    """Return a number as short as so many digits allow, a whole one in full (16777217), and anything else as it is, but for an
+    empty string."""
+    if not isinstance(value, float):
+        return one_line(str(value))[:60] or "''"
+    return f"{value:.0f}" if value.is_integer() and abs(value) < WHOLE else f"{value:.{digits}g}"

@@ -23,12 +23,13 @@ from opera.programs.verdicts import ABORT, CRASH, DISPUTED, INCONSISTENT, NEWER,
 from opera.report import draft as stage
 from opera.report import issue, others, running, searching, terminal, trackers
 from opera.report.issue import Draft
-from opera.report.page import page
+from opera.report.page import _contrasts, page
 from opera.report.summary import summarise
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.triage import blame
 from opera.triage.blame import Blame
+from opera.triage.contrasts import Contrast
 from opera.triage.evidence import Evidence
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
@@ -140,6 +141,12 @@ def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(wo
         assert not any("wrong" in x for x in others.others(shown, drawn)), "who draws other numbers is not wrong"
     near = msgspec.structs.replace(shown, asked=(Evidence("tvm 0.27.0", "passes", "", "other compiler", 1.5e-7),))
     assert others.others(near, seen) == ["TVM 0.27.0 gives the expected outputs (off by 1.5e-07 at most, relatively)"]
+    for wrong, says in (
+        (1.8e-7, "is off by 1.5e-07 at most, relatively"),
+        (1.0, "gives the expected outputs (off by 1.5e-07"),
+    ):
+        off = msgspec.structs.replace(seen, details={"max_rel": wrong})
+        assert others.others(near, off)[0].startswith(f"TVM 0.27.0 {says}"), "who is as far off confirms nothing"
     assert others.others(near, Outcome(CRASH, "load")) == ["TVM 0.27.0 gives the expected outputs"]
     assert "no other implementation" in " ".join(stage.draft(workspace, FINDING).not_to_file)
 
@@ -523,3 +530,21 @@ def test_what_opera_computes_in_the_place_of_the_evaluator_is_told(workspace):
     assert found.reference == (
         "the expected outputs are those of ONNX's reference evaluator, in which opera computes RoiAlign itself, as documented"
     )
+
+
+@pytest.mark.parametrize(("message", "whole"), [("no", True), ("no " * 60, False)])
+def test_a_title_without_room_leaves_out_the_rest_of_the_route(message, whole):
+    def line(route):
+        return f"f ({route}): {message}"
+
+    told = stage._titled("[Bug] ", line, "as an object; as a file this model runs", ())
+    assert ("this model runs" in told) is whole and "(as an object" in told and len(told) <= stage.TITLE
+
+
+def test_of_numbers_off_by_little_right_ones_are_right_within_a_tolerance(workspace):
+    off = {"rtol": 1e-7, "max_rel": 2.7e-7, "expected": 1.0, "actual": 1.1}
+    rows = (Contrast("p", "0.4", passes=("0.2",)),)
+    for details, says in ((off, "right within 1e-07 for 0.2"), ({**off, "max_rel": 0.5}, "right for 0.2")):
+        shown = Outcome(INCONSISTENT, "infer", "value", details=details)
+        reduced = Reduction("F1", "e", "f", "v", "t", {}, shown, contrasts=rows)
+        assert _contrasts(reduced, shown) == (f"p: wrong for 0.4; {says}",)

@@ -56,7 +56,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("another 1 fails on it, too", {"invalid": True, "dying": "another 1"}),
         ("as TorchScript the compiler says that it does not support", {"refused": "as TorchScript"}),
         ("its script showed it in 1 of 3 runs", {"shown": (1, 3)}),
-        ("documented limit, so it may be closed as known: 32 bits", {"limit": "32 bits"}),
+        ("a limit that the compiler states, so it may be closed as known: 32 bits", {"limit": "32 bits"}),
         ("such as rounding, was not asked", {"tags": (UNSCREENED,)}),
         ("its exporter wrote wrongly", {"written": True}),
         ("it may be closed as rounding", {"off": "2 %"}),

@@ -151,8 +151,8 @@ def _run_graph(graph: Graph) -> Ran:
     outputs = tuple(one.outputs[0] for one in ran)
     model, args = module(graph, outputs), tensors(graph)
     first, again = ([encoded(x) for x in leaves(eager(model, args, x))] for x in (poison.FIRST, poison.SECOND))
-    unwritten = any(one.unwritten for one in ran)
-    return Ran(first, outputs, any(one.random for one in ran) or (first != again and not unwritten), unwritten)
+    random = any(one.random for one in ran)
+    return Ran(first, outputs, random, any(one.unwritten for one in ran) or (first != again and not random))
 
 
 def _run_call(instance: Instance, wanted: tuple[str, ...] = ()) -> Ran:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -17,7 +15,6 @@ from opera.compilers.shared.packing import Made, Read
 from opera.errors import NoAnswer
 from opera.libraries import bounds
 from opera.oracle import declared, manner
-from opera.oracle.messages import identifying, says
 from opera.oracle.randomness import RANDOM
 from opera.oracle.screens import AGREEING, ILL_CONDITIONED
 from opera.pool import clock
@@ -38,7 +35,6 @@ from opera.programs.verdicts import (
 )
 from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
-from opera.triage import contrasts
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.failure import alike, as_wrong, both_invalid, rounded, same_words, says_the_same
@@ -63,8 +59,6 @@ STAGES = ("load", "compile", "infer")
 """Stages of a frontend, one after the other."""
 FORMS = ("shape", "dtype")
 """Symptoms of an output in another form, whose numbers may be right."""
-ALONE = 32
-"""Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
 SILENT = 3
 """Programs of each symptom that are remembered as wrong where the target fails in words."""
 
@@ -260,7 +254,7 @@ class Asker:
         alike = [self._like(shown[x.id]) and not self.excused(x) for x in within]
         failed = self.passed(within, alike, lenient=True)
         found: dict[str, bool | None] = {
-            x.id: True if fails else False if self._runs(x) and not self._within_rounding else None
+            x.id: True if fails else False if self.runs(x) and not self._within_rounding else None
             for x, fails in zip(within, failed, strict=True)
         }
         return [found.get(x.id) for x in programs]
@@ -275,7 +269,7 @@ class Asker:
         compiler, shown = self.question.frontend.rpartition("-")[0], self.outcomes[program.id]
         return limits.met(compiler, program.operators, smaller.leaves(program), shown) is not None
 
-    def _runs(self, program: Program) -> bool:
+    def runs(self, program: Program) -> bool:
         """Whether a program passes; where the target ends before it returns anything, also whether it draws other numbers than
         the library does, as what is random may."""
         stops = self.target is not None and self.target.verdict in STOPS
@@ -295,7 +289,7 @@ class Asker:
         shown = self.outcomes.get(program.id)
         if self.target is None or self.target.verdict not in STOPS or shown is None:
             return False
-        wrong = shown.verdict == INCONSISTENT and not self._runs(program)
+        wrong = shown.verdict == INCONSISTENT and not self.runs(program)
         ends = shown.verdict in (*STOPS, UNSUPPORTED) and {self.target.stage, shown.stage} <= {*STAGES}
         later = ends and STAGES.index(self.target.stage) < STAGES.index(shown.stage)
         return (wrong or later) and bool(self.within([program]))
@@ -357,83 +351,9 @@ class Asker:
         asked = [
             Labelled(x, fails)
             for x, fails in failed
-            if fails or (not hidden and (self._runs(x) or self.gets_further(x)))
+            if fails or (not hidden and (self.runs(x) or self.gets_further(x)))
         ]
         return [*asked, *(Labelled(x, fails=False) for x in self.ordinary if not self._within_rounding)]
-
-    def alone(self, program: Program) -> list[tuple[Program, str]]:
-        """Return programs that were asked about in which one thing alone is another than in this one, and what each shows
-        (opera.triage.contrasts); a few are asked about now, whose numbers differed besides."""
-        known = [x for name, x in self.programs.items() if name in self.outcomes]
-        found: list[tuple[Program, str]] = []
-        if self.target is None:
-            return found
-        wrong = self.target.verdict == INCONSISTENT
-        with suppress(Spent):
-            numbers = wrong and "drawn" not in self.target.details
-            made = list(itertools.islice(contrasts.alone(program, known, wrong=numbers), ALONE))
-            for at in range(0, len(made), self.batch):
-                self.look(made[at : at + self.batch])
-        for x in [x for name, x in self.programs.items() if name in self.outcomes]:
-            change = contrasts.change(x, program)
-            if change is None or not self.within([x]):
-                continue
-            with suppress(Spent):  # whoever is to confirm it is not asked about the others
-                [fails] = self.label([x])
-                if self._runs(x):
-                    found += [(x, contrasts.PASSES)] if self._surely(x, change) else []
-                elif self._as_a_script(x) if self._judged else fails:
-                    stands = self._of_a_kind(x) and (not wrong or self.passed([x], [True]) == [True])
-                    found += [(x, contrasts.FAILS)] if stands else []
-                elif self.target.verdict != ABORT and self.outcomes[x.id].verdict == ABORT:
-                    found.append((x, contrasts.DIES))
-                elif fails and says_the_same(self.target, self.outcomes[x.id]):
-                    found.append((x, contrasts.LIKEWISE))
-                elif not fails and self.otherwise(x) and not self._in_like_words(x):
-                    worse = self.target.verdict in STOPS and self.outcomes[x.id].verdict == INCONSISTENT
-                    found.append((x, contrasts.WRONG if worse else contrasts.OTHERWISE))
-        return found
-
-    def _surely(self, program: Program, change: contrasts.Change) -> bool:
-        """Whether a program that is right once is right: what nobody wrote may be so by chance, and is computed again in a
-        process of its own, where memory holds other bytes each time, all of which are true; what is not drawn may be with other
-        numbers what might be drawn. Raises Spent.
-        """
-        if self.target is not None and "drawn" in self.target.details:
-            return bool(change.form) or change.what not in {x.name for x in program.inputs}
-        varies = self.target is not None and self.target.verdict == UNSTABLE
-        return not varies or ("bool" not in change.now and self.afresh(program).verdict == PASS)
-
-    @property
-    def _judged(self) -> bool:
-        """Whether a script judges by what is said, or by what is wrong: of what hangs or dies, or is drawn, it asks more."""
-        target = self.target
-        return target is not None and target.verdict in (CRASH, REFUSED, INCONSISTENT) and "drawn" not in target.details
-
-    def _as_a_script(self, program: Program) -> bool:
-        """Whether a program that was asked about fails as the target does in the eyes of its script: at that stage, with that
-        type and text; or in that respect of that output."""
-        target, shown = self.target, self.outcomes[program.id]
-        places = {(x.verdict, x.stage, x.symptom) for x in (target, shown) if x is not None}
-        if target is None or len(places) > 1:
-            return False
-        if target.verdict == INCONSISTENT:
-            return bool(target.details.get("output") == shown.details.get("output"))
-        return says(shown.message, identifying(target.message))
-
-    def _of_a_kind(self, program: Program) -> bool:
-        """Whether what is no ordinary number in wrong outputs, or is expected there, is so in those of the target, too."""
-        target = self.target
-        held = [
-            manner.special(x.details.get("manner") or {}) for x in (target, self.outcomes[program.id]) if x is not None
-        ]
-        return target is None or target.verdict != INCONSISTENT or held[0] == held[1]
-
-    def _in_like_words(self, program: Program) -> bool:
-        """Whether a program that was asked about ends in most of the target's words, which may name dtypes and sizes."""
-        target = self.target
-        stops = target is not None and target.verdict in (CRASH, REFUSED)
-        return stops and target is not None and same_words(target, self.outcomes[program.id])
 
     def within(self, programs: Sequence[Program]) -> list[Program]:
         """Return the programs that documentation admits as far as it does the target."""
@@ -566,19 +486,20 @@ class Asker:
 
     def lowered(self, program: Program) -> list[str]:
         """Return the names of the operators that a program is of once it came to the compiler, where that tells."""
-        compiler, _, library = self.question.frontend.rpartition("-")
-        ways = (x.name for x in compilers.ways(compilers.frontend(compiler, library)) if x.kind == LOWERED)
-        shown = (self._one(program, msgspec.structs.replace(self.question, way=x, screened=False)) for x in ways)
-        return [name for outcome in shown if outcome.symptom == Made.__name__ for name in outcome.message.split()]
+        return [name for text in self._told(program, LOWERED, Made) for name in text.split()]
 
     def written(self, program: Program) -> str:
         """Return the file that an exporter writes of a program, as text; nothing where that is long, or no exporter is asked.
         Raises Spent.
         """
+        return next(self._told(program, TEXT, Read), "")
+
+    def _told(self, program: Program, kind: str, by: type[Exception]) -> Iterator[str]:
+        """Yield what the frontend's ways of a kind say of a program, where they raise what tells it."""
         compiler, _, library = self.question.frontend.rpartition("-")
-        ways = (x.name for x in compilers.ways(compilers.frontend(compiler, library)) if x.kind == TEXT)
-        shown = [self._one(program, msgspec.structs.replace(self.question, way=x, screened=False)) for x in ways]
-        return next((x.message for x in shown if x.symptom == Read.__name__), "")
+        ways = (x.name for x in compilers.ways(compilers.frontend(compiler, library)) if x.kind == kind)
+        shown = (self._one(program, msgspec.structs.replace(self.question, way=x, screened=False)) for x in ways)
+        return (x.message for x in shown if x.symptom == by.__name__)
 
     def captured(self, program: Program) -> Captured:
         """Return a program without an expectation, and who is asked for one where its library has none."""

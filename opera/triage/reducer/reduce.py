@@ -46,6 +46,7 @@ from opera.triage.conditions import circumstances, deciding, dtypes, ordinary, r
 from opera.triage.failure import NUMBERS, alike, words
 from opera.triage.reducer import exact, inner, older, settings, witness
 from opera.triage.reducer.asking import Asker, Budget
+from opera.triage.reducer.changed import alone
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.parts import parts
@@ -199,7 +200,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     )  # fmt: skip
     ask.budget = Budget(ALONE * seconds)
     shown = (
-        *contrasts.contrasts(found, ask.alone(found), value=outcome.symptom in NUMBERS),
+        *contrasts.contrasts(found, alone(ask, found), value=outcome.symptom in NUMBERS),
         *contrasts.comes(reduction.besides),
     )
     written = ""

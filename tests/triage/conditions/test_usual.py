@@ -110,3 +110,10 @@ def test_a_call_whose_outputs_are_empty_is_no_ordinary_one():
     program = call(np.ones((2, 3), "f4"))
     for computes in (True, False):
         assert usual.fails([(program, True)], {}, lambda x, answer=computes: answer, loud=True) is computes
+
+
+def test_a_call_of_many_tensors_is_no_ordinary_one():
+    """Some of them are optional: what all that fail are given may decide."""
+    for count, ordinary in ((usual.TENSORS, True), (usual.TENSORS + 1, False)):
+        held = tuple(Operand(f"x{n}", Tensor.of(np.ones((2, 3), "f4"))) for n in range(count))
+        assert usual.is_usual(Instance("onnx", "Any", {}, held, ("y",), {}), {}) is ordinary

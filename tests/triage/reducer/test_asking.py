@@ -12,9 +12,8 @@ import pytest
 from opera.oracle.randomness import RANDOM
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome
+from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Outcome
 from opera.run.probe import Question
-from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES
 from opera.triage.reducer.asking import Asker
 
 WRONG = Outcome(INCONSISTENT, "infer", "value", details={"expected": 1})
@@ -135,103 +134,3 @@ def test_what_gets_further_beside_a_crash_is_known_to_run() -> None:
         ask.target, ask.programs = target, {program.id: program}
         ask.outcomes = {program.id: Outcome(INCONSISTENT, "infer", "count"), other.id: Outcome(PASS)}
         assert [x.fails for x in ask.seen()] == known
-
-
-def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say() -> None:
-    """The checker names one error by itself, and several behind a heading: `copy_` of a number fails as that of a tensor."""
-    rank = "Inferred shape and existing shape differ in rank: (0) vs (1)"
-    words = {
-        1.0: f"(op_type:Cast, node name: node_Cast_0): {rank}",
-        2.0: f"Inference error(s): (op_type:Cast, node name: node_Cast_0): {rank}",
-        3.0: "Inferred shape and existing shape differ in dimension 0: (1) vs (2)",  # mostly the same: it is not told
-        4.0: "Data type of input is wrong, and must be one that the operator takes",
-    }
-    shown = {x: Outcome(CRASH, "compile", "InferenceError", text) for x, text in words.items()} | {5.0: Outcome(PASS)}
-    programs = {
-        x: Instance("onnx", "Any", {"k": x}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {}) for x in shown
-    }
-    ask = Asker(None, Question(frontend="onnxexport-torch"))  # type: ignore[arg-type]
-    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
-    ask.programs = {x.id: x for x in programs.values()}
-    ask.outcomes = {programs[x].id: outcome for x, outcome in shown.items()}
-    ask.target = Outcome(CRASH, "compile", "InferenceError", rank)
-    own = Instance("onnx", "Any", {"k": 0.0}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
-    told = {x.params["k"]: how for x, how in ask.alone(own)}
-    assert told == {1.0: FAILS, 2.0: FAILS, 4.0: OTHERWISE, 5.0: PASSES}
-
-
-def test_of_what_is_not_drawn_other_numbers_are_never_told_to_be_right() -> None:
-    programs = [
-        Instance("onnx", "Bernoulli", {"k": k}, (Operand("X", Tensor.of(np.float32([x]))),), ("Y",), {})
-        for k, x in ((0, 0.1), (0, 1.0), (1, 0.1))
-    ]
-    ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
-    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
-    ask.programs = {x.id: x for x in programs}
-    drawn = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "constant"})
-    ask.outcomes = {x.id: Outcome(PASS) for x in programs} | {programs[0].id: drawn}
-    ask.target = drawn
-    ask.probe = lambda question: Outcome(PASS)  # type: ignore[assignment]
-    assert (programs[2], PASSES) in ask.alone(programs[0])
-    assert (programs[1], PASSES) not in ask.alone(programs[0]), "1 may be drawn, too"
-
-
-def test_of_unwritten_memory_booleans_are_never_told_to_be_right() -> None:
-    """Whatever byte stands there is true."""
-    kinds = ("f4", "f2", "?")
-    programs = [Instance("onnx", "Tile", {}, (Operand("X", Tensor.of(np.ones(2, x))),), ("Y",), {}) for x in kinds]
-    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
-    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
-    ask.afresh = lambda asked: Outcome(PASS)  # type: ignore[method-assign]
-    ask.programs = {x.id: x for x in programs}
-    ask.target = Outcome(UNSTABLE, "infer", UNSTABLE)
-    ask.outcomes = {x.id: Outcome(PASS) for x in programs} | {programs[0].id: ask.target}
-    assert [x for x, how in ask.alone(programs[0]) if how == PASSES] == [programs[1]]
-
-
-def test_a_message_that_names_other_dtypes_is_told_likewise() -> None:
-    text = "Data type and updates type are required to be the same. Got: {} and: i64"
-    programs = {
-        x: Instance("onnx", "Any", {"k": n}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
-        for n, x in enumerate(("u8", "f32"))
-    }
-    ask = Asker(None, Question(frontend="openvino-torch"))  # type: ignore[arg-type]
-    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
-    ask.programs = {x.id: x for x in programs.values()}
-    ask.outcomes = {y.id: Outcome(CRASH, "load", "OpConversionFailure", text.format(x)) for x, y in programs.items()}
-    ask.target = ask.outcomes[programs["u8"].id]
-    assert ask.alone(programs["u8"]) == [(programs["f32"], LIKEWISE)]
-
-
-@pytest.mark.parametrize(
-    ("target", "wanted"),
-    [
-        (
-            Outcome(INCONSISTENT, "infer", "value", details={"output": "Y"}),
-            {1.0: FAILS, 3.0: OTHERWISE, 4.0: PASSES, 5.0: PASSES},
-        ),
-        (Outcome(UNSTABLE, "infer", UNSTABLE), {5.0: PASSES}),
-    ],
-)
-def test_wrong_outputs_are_wrong_otherwise_in_another_respect_and_what_varies_may_be_right_by_chance(
-    target: Outcome, wanted: dict[float, str]
-) -> None:
-    shown = {
-        1.0: Outcome(INCONSISTENT, "infer", "value", details={"output": "Y", "manner": {"Y": ["wrong", "another"]}}),
-        3.0: Outcome(INCONSISTENT, "infer", "shape", details={"output": "Y"}),
-        4.0: Outcome(PASS),
-        5.0: Outcome(PASS),
-    }
-    programs = {
-        x: Instance("onnx", "Any", {"k": x}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {}) for x in shown
-    }
-    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
-    ask.look = lambda asked: [ask.outcomes.get(x.id, Outcome(ERROR)) for x in asked]  # type: ignore[method-assign]
-    ask.label = lambda asked: [None for _ in asked]  # type: ignore[method-assign]
-    again = {programs[4.0].id: Outcome(UNSTABLE, "infer", UNSTABLE), programs[5.0].id: Outcome(PASS)}
-    ask.afresh = lambda asked: again[asked.id]  # type: ignore[method-assign]
-    ask.programs = {x.id: x for x in programs.values()}
-    ask.outcomes = {programs[x].id: outcome for x, outcome in shown.items()}
-    ask.target = target
-    own = Instance("onnx", "Any", {"k": 0.0}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
-    assert {x.params["k"]: how for x, how in ask.alone(own)} == wanted

@@ -1,0 +1,88 @@
+"""What the probe shows of a failing program when one thing of it is changed alone (opera.triage.contrasts)."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import suppress
+
+from opera.oracle import manner
+from opera.oracle.messages import identifying, says
+from opera.programs.program import Program
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
+from opera.triage import contrasts
+from opera.triage.failure import same_words, says_the_same
+from opera.triage.reducer.asking import STOPS, Asker
+from opera.triage.shrink.minimise import Spent
+
+MOST = 32
+"""Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
+
+
+def alone(ask: Asker, program: Program) -> list[tuple[Program, str]]:
+    """Return programs that were asked about in which one thing alone is another than in this one, and what each shows
+    (FAILS and others of opera.triage.contrasts); a few are asked about now, whose numbers differed besides."""
+    target = ask.target
+    if target is None:
+        return []
+    wrong = target.verdict == INCONSISTENT
+    with suppress(Spent):
+        known = [x for name, x in ask.programs.items() if name in ask.outcomes]
+        made = contrasts.alone(program, known, wrong=wrong and "drawn" not in target.details)
+        some = list(itertools.islice(made, MOST))
+        for at in range(0, len(some), ask.batch):
+            ask.look(some[at : at + ask.batch])
+    found: list[tuple[Program, str]] = []
+    for x in [x for name, x in ask.programs.items() if name in ask.outcomes]:
+        change = contrasts.change(x, program)
+        if change is not None and ask.within([x]):
+            with suppress(Spent):  # whoever is to confirm it is not asked about the others
+                shows = _shows(ask, target, program, x, change)
+                found += [(x, shows)] if shows else []
+    return found
+
+
+def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> str:
+    """Return what a program shows that differs from its own in one thing; nothing where that is not to be told."""
+    shown, [fails] = ask.outcomes[program.id], ask.label([program])
+    wrong = target.verdict == INCONSISTENT
+    if ask.runs(program):
+        return contrasts.PASSES if _surely(ask, target, own, program, change) else ""
+    # of what hangs or dies, or is drawn, a script asks more
+    judged = target.verdict in (CRASH, REFUSED, INCONSISTENT) and "drawn" not in target.details
+    if _as_a_script(target, shown) if judged else fails:
+        confirmed = not wrong or (_of_a_kind(target, shown) and ask.passed([program], [True]) == [True])
+        return contrasts.FAILS if confirmed else ""
+    if target.verdict != ABORT and shown.verdict == ABORT:
+        return contrasts.DIES
+    if fails:
+        return contrasts.LIKEWISE if says_the_same(target, shown) else ""
+    in_like_words = target.verdict in (CRASH, REFUSED) and same_words(target, shown)
+    if in_like_words or not ask.otherwise(program):
+        return ""
+    return contrasts.WRONG if target.verdict in STOPS and shown.verdict == INCONSISTENT else contrasts.OTHERWISE
+
+
+def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> bool:
+    """Whether a program that is right once is right: what nobody wrote may be so by chance, and is computed again in a process
+    of its own, where memory holds other bytes each time, all of which are true; what is not drawn may be with other numbers
+    what might be drawn. Raises Spent.
+    """
+    if "drawn" in target.details:
+        return bool(change.form) or change.what not in {x.name for x in own.inputs}
+    return target.verdict != UNSTABLE or ("bool" not in change.now and ask.afresh(program).verdict == PASS)
+
+
+def _as_a_script(target: Outcome, shown: Outcome) -> bool:
+    """Whether a program fails as the target does in the eyes of its script: at that stage, with that type and text; or in that
+    respect of that output."""
+    if (target.verdict, target.stage, target.symptom) != (shown.verdict, shown.stage, shown.symptom):
+        return False
+    if target.verdict == INCONSISTENT:
+        return bool(target.details.get("output") == shown.details.get("output"))
+    return says(shown.message, identifying(target.message))
+
+
+def _of_a_kind(target: Outcome, shown: Outcome) -> bool:
+    """Whether what is no ordinary number in wrong outputs, or is expected there, is so in those of the target, too."""
+    one, other = (manner.special(x.details.get("manner") or {}) for x in (target, shown))
+    return one == other
