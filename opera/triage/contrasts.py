@@ -198,10 +198,12 @@ def comes(besides: Iterable[str]) -> Iterator[Contrast]:
 
 def _row(what: str, form: str, own: str, told: Mapping[str, tuple[str, Change]], called: Collection[str]) -> Contrast:
     """Return a row; a form that a parameter is `called` as is told with its tensor."""
+    border = _border(told)
 
     def of(which: str) -> tuple[str, ...]:
         some = sorted(
-            (x for how, x in told.values() if how == which), key=lambda x: (not x.opposite, len(x.now), x.order, x.now)
+            (x for how, x in told.values() if how == which),
+            key=lambda x: (not x.opposite, x.now not in border, len(x.now), x.order, x.now),
         )
         kept = some[: DTYPES if form == DTYPE else VALUES]
         return tuple(x.now for x in sorted(kept, key=lambda x: (x.order, x.now)))
@@ -209,6 +211,16 @@ def _row(what: str, form: str, own: str, told: Mapping[str, tuple[str, Change]],
     if form and what in called:
         what = f"{what} of {next(x.of for _, x in told.values())}"
     return Contrast(what, own, of(FAILS), of(PASSES), of(OTHERWISE), of(LIKEWISE), of(WRONG), of(DIES))
+
+
+def _border(told: Mapping[str, tuple[str, Change]]) -> tuple[str, ...]:
+    """Return the two numbers, or shapes of one rank, that lie closest of those with which it fails and those with which it
+    passes: 999 elements and 1000."""
+    known = [(how, x) for how, x in told.values() if x.order and all(map(math.isfinite, x.order))]
+    bad, good = ([x for how, x in known if how == which] for which in (FAILS, PASSES))
+    pairs = ((one, other) for one in bad for other in good if len(one.order) == len(other.order))
+    nearest = min(pairs, key=lambda x: (math.dist(x[0].order, x[1].order), x[0].now, x[1].now), default=())
+    return tuple(x.now for x in nearest)
 
 
 # ---------------------------------------------------------------------- one thing

@@ -264,3 +264,16 @@ def test_nothing_is_told_that_was_not_seen(tried):
                 of = call(DATA, **{"a": 0, "b": 0, x.what: int(value)})
                 assert shown[of.id] == (of, how)
     assert len({x.what for x in found}) == len(found)
+
+
+def test_of_many_sizes_those_are_told_between_which_it_passes_no_more():
+    shown = [(call(np.ones((1, n), np.float32)), FAILS) for n in (*range(1, 12), 500, 750, 999)]
+    shown += [(call(np.ones((1, n), np.float32)), PASSES) for n in (1000, 1016, 1048, 2064, 4096)]
+    [row] = contrasts.contrasts(call(np.ones((1, 32), np.float32)), shown)
+    assert row.fails == ("1x1", "1x2", "1x3", "1x4", "1x5", "1x999") and "1x1000" in row.passes
+
+
+def test_what_is_no_number_has_no_border():
+    shown = [(call(DATA, bias=x), FAILS) for x in (np.nan, np.inf, 0.5)] + [(call(DATA, bias=np.nan), PASSES)]
+    [row] = contrasts.contrasts(OWN, shown)
+    assert set(row.fails) == {"0.5", "inf", "nan"} and not row.passes

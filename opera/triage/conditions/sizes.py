@@ -6,8 +6,9 @@ Compilers, and the libraries' own exporters, treat small tensors otherwise than 
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -63,13 +64,18 @@ def asked_about(program: Instance, asked: Asked) -> Iterator[Labelled]:
             good = elements(answer[0].program)
 
 
-def border(failing: Iterable[Program], passing: Iterable[Program]) -> Iterator[Feature]:
-    """Yield that the first tensor has fewer elements than the smallest that passes, where one that fails has just one less."""
+def border(failing: Sequence[Program], passing: Iterable[Program]) -> Iterator[Feature]:
+    """Yield that the first tensor has fewer elements than the smallest that passes, where one that fails has just one less; of
+    none at all that is told where one without any fails."""
     most = max(map(elements, failing), default=0)
-    least = min(map(elements, passing), default=0)
+    least = min((x for x in map(elements, passing) if x), default=0)
     if 0 < most == least - 1:
-        yield Feature(f"{FEWER} {least} elements", partial(_fewer, count=least))
+        yield Feature(f"{FEWER} {least} elements", partial(_fewer, count=least, empty=any(map(_is_empty, failing))))
 
 
-def _fewer(program: Program, count: int) -> bool:
-    return 0 < elements(program) < count
+def _fewer(program: Program, count: int, empty: bool) -> bool:
+    return 0 < elements(program) < count or (empty and _is_empty(program))
+
+
+def _is_empty(program: Program) -> bool:
+    return any(0 in x.shape for x in itertools.islice(smaller.leaves(program), 1))

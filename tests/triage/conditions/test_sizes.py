@@ -80,3 +80,11 @@ def test_what_passes_without_elements_is_known_to_and_not_taught_by() -> None:
 def test_what_fails_whatever_its_size_is_told_of_no_size() -> None:
     found = borne_out(lambda programs: [True for _ in programs], call((2, 2)), {"Any": {}}, Decided())
     assert found.circumstances == () and found.passing == 0
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_is_told_of_a_border_holds_of_no_elements_where_that_was_seen(fails: bool) -> None:
+    """OpenVINO has no output of what TensorFlow folds, empty or not; another compiler might pass what is empty."""
+    seen = ([call((0, 2))], []) if fails else ([], [call((0, 2))])
+    [found] = sizes.border([call((3,)), *seen[0]], [call((4,)), *seen[1]])
+    assert (found.says, found.holds(call((0,)))) == ("fewer than 4 elements", fails)
