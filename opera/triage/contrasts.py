@@ -31,6 +31,8 @@ WRONG, DIES = "wrong", "dies"
 is that it stops, wrong outputs; and that it ends the process, where the failure does not."""
 DTYPE, SHAPE = "dtype", "shape"
 LISTED = (DTYPE, "opset")
+TEXTS = 6
+"""Other texts in place of one that are asked about."""
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 WORDED = "likewise, with other dtypes or numbers in the message,"
@@ -140,12 +142,16 @@ def change(program: Program, of: Program) -> Change | None:
     return None
 
 
-def alone(program: Program, seen: Iterable[Program], *, wrong: bool = False) -> Iterator[Program]:
-    """Yield the program with what others have in place of one thing alone, of those that have other numbers besides; of
+def alone(
+    program: Program, seen: Iterable[Program], *, wrong: bool = False, corpus: Iterable[Instance] = ()
+) -> Iterator[Program]:
+    """Yield the program with other texts in place of one that a parameter has, the shortest that tests of the corpus call the
+    operator with; and with what others have in place of one thing alone, of those that have other numbers besides; of
     wrong outputs also those of another shape that hold one number alone, with several: a mean of such is right anyway; and,
     first, its own numbers in the opposite order, of the other sign, and, of small tensors beside the first, the last one half
     and twice as large, a tensor each."""
     done = set[tuple[str, str]]()
+    yield from _texts(program, corpus)
     if wrong:
         yield from {x.id: x for x in _varied(program) if x.id != program.id}.values()
     for x in seen:
@@ -331,6 +337,21 @@ def _with(program: Program, other: Program) -> Program | None:
 def _is_plain(numbers: str) -> bool:
     """Whether numbers are told that are one, or 0: of such much is right by any formula."""
     return numbers.startswith("all ") or numbers in ("0", "[0]")
+
+
+def _texts(program: Program, corpus: Iterable[Instance]) -> Iterator[Program]:
+    """Yield a call with other texts of the corpus in place of each: another mode, or another equation."""
+    if not isinstance(program, Instance):
+        return
+    others = {name: set[str]() for name, value in program.params.items() if isinstance(value, str)}
+    for x in corpus if others else ():
+        for name, known in others.items():
+            if isinstance(other := x.params.get(name), str):
+                known.add(other)
+    for name, known in others.items():
+        for value in sorted(known - {program.params[name]}, key=lambda x: (len(x), x))[:TEXTS]:
+            made = smaller.with_param(program, name, value)
+            yield from [made] if made is not None else []
 
 
 def _varied(program: Program) -> Iterator[Program]:

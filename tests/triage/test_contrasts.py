@@ -169,6 +169,17 @@ def test_of_a_constant_that_the_model_holds_the_numbers_are_told():
     assert change(other, own)[:3] == ("value", "[1, 0.75]", "[1, 0.375]")
 
 
+def test_other_texts_of_the_corpus_are_asked_about_the_shortest_first():
+    """`einsum` of one equation may be wrong, and right of another."""
+    own, corpus = call(DATA, equation="ij->"), [call(DATA, equation=x) for x in ("ij->ji", "ij->", "ij")]
+    found = list(contrasts.alone(own, [], corpus=corpus))
+    assert [x.params["equation"] for x in found] == ["ij", "ij->ji"]
+    many = [call(DATA, equation="i" * n) for n in range(100)]
+    assert len([*contrasts.alone(own, [], corpus=many)]) == contrasts.TEXTS and not [
+        *contrasts.alone(OWN, [], corpus=many)
+    ]
+
+
 def test_the_opposite_order_of_its_numbers_is_told_before_others():
     others = [(call(np.full((1, 3), n, np.float32), bias=0.8), PASSES) for n in range(7)]
     [found] = contrasts.contrasts(OWN, [*others, (call(DATA[:, ::-1], bias=0.8), PASSES)])

@@ -27,7 +27,8 @@ def alone(ask: Asker, program: Program) -> list[tuple[Program, str]]:
     wrong = target.verdict == INCONSISTENT
     with suppress(Spent):
         known = [x for name, x in ask.programs.items() if name in ask.outcomes]
-        made = contrasts.alone(program, known, wrong=wrong and "drawn" not in target.details)
+        loud = wrong and "drawn" not in target.details
+        made = contrasts.alone(program, known, wrong=loud, corpus=ask.corpus)
         some = list(itertools.islice(made, MOST))
         for at in range(0, len(some), ask.batch):
             ask.look(some[at : at + ask.batch])
