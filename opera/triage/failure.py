@@ -13,7 +13,7 @@ import msgspec
 from opera.oracle import location, manner, messages
 from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
-from opera.programs.verdicts import CRASH, DEATHS, INCONSISTENT, REFUSED, UNSTABLE, Outcome
+from opera.programs.verdicts import ABORT, CRASH, DEATHS, INCONSISTENT, REFUSED, UNSTABLE, Outcome
 
 GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
@@ -24,6 +24,11 @@ CHECKED = {"InferenceError", "ValidationError"}
 load it all the same."""
 SLIGHT = 8
 """Times the tolerated deviation up to which a maintainer may take a wrong number for rounding."""
+SEGMENTATION = ("SIGSEGV", "SIGBUS")
+HEAP = re.compile(
+    r"(?:malloc|free|realloc|calloc|munmap_chunk)\(\)|double free|corrupted (?:size|double-linked|unsorted)"
+)
+"""How glibc's allocator says that what it keeps beside memory was overwritten (malloc/malloc.c, `malloc_printerr`)."""
 NAMES = re.compile(messages.NAMES)
 """Names of tensors in messages."""
 PRINTED = re.compile(messages.PRINTED)
@@ -40,8 +45,10 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
 
     `elsewhere`: another call of the program may be the one that fails.
     """
-    if (one.verdict, one.stage, one.symptom) != (other.verdict, other.stage, other.symptom):
+    if (one.verdict, one.stage) != (other.verdict, other.stage):
         return False
+    if one.symptom != other.symptom:
+        return _spoils_memory(one) and _spoils_memory(other)
     if one.verdict in DEATHS:
         return True
     one, other = unnamed(one), unnamed(other)
@@ -62,6 +69,14 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
     ):  # what varies is wrong in another manner each time
         return False
     return one.symptom != "value" or severity(other) >= min(severity(one), GROSS)
+
+
+def _spoils_memory(outcome: Outcome) -> bool:
+    """Whether a process died of memory that was overwritten, or is not its own: by the CPU or by the heap's own checks,
+    whichever came to it first."""
+    return outcome.verdict == ABORT and (
+        outcome.symptom in SEGMENTATION or (outcome.symptom == "SIGABRT" and HEAP.search(outcome.message) is not None)
+    )
 
 
 def unnamed(outcome: Outcome) -> Outcome:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, UNSTABLE, Outcome
 from opera.triage.failure import alike, as_wrong, moved, says_the_same, slight
 
 WRONG, RIGHT = ["wrong", "some", "finite>finite"], ["right"]
@@ -188,3 +188,24 @@ def test_another_function_of_a_file_that_hands_the_same_words_on_is_no_other_fai
         CRASH, "infer", "Fail", "axis 0 is not in the valid range of this tensor", "ort.py:run", "torch.scatter"
     )
     assert alike("onnxexport-torch", said, msgspec.structs.replace(said, location=location)) is same
+
+
+HEAP = "malloc(): unaligned fastbin chunk detected\nFatal Python error: Aborted"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (("SIGSEGV", ""), ("SIGABRT", HEAP), True),
+        (("SIGABRT", "double free or corruption (out)"), ("SIGSEGV", ""), True),
+        (("SIGSEGV", ""), ("SIGBUS", ""), True),
+        (("SIGSEGV", ""), ("SIGABRT", "terminate called after throwing an instance of 'std::length_error'"), False),
+        (("SIGSEGV", ""), ("SIGFPE", ""), False),
+        (("SIGABRT", ""), ("SIGABRT", ""), True),
+    ],
+)
+def test_of_overwritten_memory_a_process_dies_in_several_ways(one, other, same) -> None:
+    """OpenVINO loading a MelSpectrogram dies of a segmentation fault, or glibc says that its heap is corrupted."""
+    [before, now] = (Outcome(ABORT, "load", how, said) for how, said in (one, other))
+    assert alike("openvino-keras", before, now) is same
+    assert not alike("openvino-keras", before, msgspec.structs.replace(now, stage="infer"))
