@@ -49,8 +49,8 @@ GO_ON = 0.5
 """Part of a budget that `go_on` takes more."""
 AT_A_TIME = 8
 """Programs that are asked about at a time, where an answer is quick."""
-QUICK = 0.5
-"""Seconds of a quick answer."""
+QUICK, AT_ONCE = 0.5, 32
+"""Seconds of a quick answer, and how many programs are asked about at once that are answered so quickly."""
 STOPS = (CRASH, REFUSED, ABORT, TIMEOUT)
 """Verdicts of what returns nothing."""
 SAY_NOTHING = (PASS, ERROR, UNEXPORTED)
@@ -523,15 +523,18 @@ class Asker:
         return self.probe(msgspec.structs.replace(question, program=asked))
 
     def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
-        """Ask about the programs that nothing is known of; return how many they are."""
-        left = {x.id: x for x in programs if x.id not in known}
-        if left and self.budget is not None and self.budget.spent():
-            raise Spent
-        known.update(dict.fromkeys(left, Outcome(ERROR, "", "opera", "nobody answered")))
-        for name, program in left.items():
-            self.probe.submit(msgspec.structs.replace(question, program=self.captured(program)), tag=name)
-        for answer in self.probe.answers():
-            known[answer.tag] = answer.outcome if question is self.question else witness.taken(answer.outcome)
+        """Ask about the programs that nothing is known of; return how many they are. Raises Spent between two batches: of what
+        is drawn, or slow, one may take as long as hundreds of others."""
+        left = list({x.id: x for x in programs if x.id not in known}.values())
+        size = self.batch if self.batch < AT_A_TIME else AT_ONCE
+        for some in (left[at : at + size] for at in range(0, len(left), size)):
+            if self.budget is not None and self.budget.spent():
+                raise Spent
+            known.update((x.id, Outcome(ERROR, "", "opera", "nobody answered")) for x in some)
+            for program in some:
+                self.probe.submit(msgspec.structs.replace(question, program=self.captured(program)), tag=program.id)
+            for answer in self.probe.answers():
+                known[answer.tag] = answer.outcome if question is self.question else witness.taken(answer.outcome)
         return len(left)
 
 

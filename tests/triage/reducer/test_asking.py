@@ -14,7 +14,9 @@ from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Outcome
 from opera.run.probe import Question
-from opera.triage.reducer.asking import Asker
+from opera.triage.reducer import asking
+from opera.triage.reducer.asking import Asker, Budget
+from opera.triage.shrink.minimise import Spent
 
 WRONG = Outcome(INCONSISTENT, "infer", "value", details={"expected": 1})
 
@@ -134,3 +136,31 @@ def test_what_gets_further_beside_a_crash_is_known_to_run() -> None:
         ask.target, ask.programs = target, {program.id: program}
         ask.outcomes = {program.id: Outcome(INCONSISTENT, "infer", "count"), other.id: Outcome(PASS)}
         assert [x.fails for x in ask.seen()] == known
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(0.0, asking.AT_ONCE), (4.0, 2)])
+def test_what_is_slow_is_asked_in_small_batches_so_that_no_budget_is_overrun_by_much(
+    monkeypatch, seconds, most
+) -> None:
+    """39 programs of a layer that draws took 439 seconds of 60."""
+    now, sizes, tags = [0.0], list[int](), list[str]()
+
+    def answers() -> list[Any]:
+        some, tags[:] = [*tags], []
+        sizes.append(len(some))
+        now[0] += seconds * len(some)
+        return [SimpleNamespace(tag=x, outcome=Outcome(PASS)) for x in some]
+
+    probe: Any = SimpleNamespace(submit=lambda _, tag: tags.append(tag), answers=answers)
+    monkeypatch.setattr(asking.time, "monotonic", lambda: now[0])
+    ask = Asker(probe, Question(frontend="tvm-onnx"))
+    ask.budget = Budget(20.0)
+    programs = [Instance("onnx", "Selu", {"n": n}, (), ("Y",), {}) for n in range(100)]
+    ask.look(programs[:2])
+    if seconds:
+        with pytest.raises(Spent):
+            ask.look(programs)
+    else:
+        ask.look(programs)
+    assert max(sizes) == most and now[0] <= asking.WALL * 20.0 + seconds * most
+    assert set(ask.outcomes) <= {x.id for x in programs} and all(x.verdict == PASS for x in ask.outcomes.values())
