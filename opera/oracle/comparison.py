@@ -368,10 +368,10 @@ def _judge(
 
 def _integer_difference(want: Array, got: Array) -> Array:
     """Return |got - want| of integers or booleans as uint64, exact for every pair of 64-bit integers."""
-    signed = want.dtype.kind == "i"
+    signed, shape = want.dtype.kind == "i", np.shape(want)
     wide: type = np.int64 if signed else np.uint64
-    want, got = want.astype(wide), got.astype(wide)
-    return np.asarray(np.maximum(want, got).astype(np.uint64) - np.minimum(want, got).astype(np.uint64))
+    want, got = (np.atleast_1d(x).astype(wide) for x in (want, got))  # numbers by themselves warn of what wraps around
+    return (np.maximum(want, got).astype(np.uint64) - np.minimum(want, got).astype(np.uint64)).reshape(shape)
 
 
 def _relative(difference: Array, expected: Tensor) -> float:

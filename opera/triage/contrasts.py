@@ -367,7 +367,8 @@ def _scaled(leaf: Tensor | RandomTensor, by: float, *, last: bool = False) -> Te
     if not isinstance(leaf, Tensor) or not leaf.dtype.startswith(("float", "bfloat", "int")) or smaller.states(leaf):
         return leaf
     numbers = simpler.numbers(leaf).astype(np.float64)
-    numbers.ravel()[-1 if last else 0 :] *= by
+    with np.errstate(over="ignore"):
+        numbers.ravel()[-1 if last else 0 :] *= by
     return simpler.numbered(numbers, leaf.dtype) if np.isfinite(numbers).all() else leaf
 
 

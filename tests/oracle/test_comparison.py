@@ -94,13 +94,14 @@ def test_one_element_beyond_tolerance_is_a_value_and_one_within_is_none(data: st
             assert result.details["index"] == f"[{place}]" and "y" in result.message
 
 
-@given(st.data())
-def test_integers_differ_exactly_even_where_floats_cannot_tell(data: st.DataObject) -> None:
+@pytest.mark.filterwarnings("error")
+@given(st.data(), st.sampled_from([(), (1,)]))
+def test_integers_differ_exactly_even_where_floats_cannot_tell(data: st.DataObject, shape: tuple[int, ...]) -> None:
     dtype = data.draw(st.sampled_from(["int64", "uint64", "int8", "uint16"]))
     limits = np.iinfo(dtype)
     edges = st.sampled_from([int(limits.min), int(limits.max) - 1, int(limits.max), 0])
     a, b = data.draw(edges), data.draw(edges)
-    result = one(Tensor.of(np.array([a], dtype=dtype)), Tensor.of(np.array([b], dtype=dtype)), 1e-1, 1e-1)
+    result = one(*(Tensor.of(np.full(shape, x, dtype=dtype)) for x in (a, b)), 1e-1, 1e-1)
     assert result.symptom == ("" if a == b else "value")
     assert result.details["chebyshev"] == float(abs(a - b))
 

@@ -164,6 +164,14 @@ def test_a_wrong_output_of_another_shape_is_asked_about_with_several_numbers():
     assert contrasts.contrasts(OWN, shown) == (Contrast("shape", "1x3", ("1x2",)),)
 
 
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_cannot_be_twice_as_large_are_not_asked_about():
+    """The largest float64, twice: NumPy warned, and users saw it."""
+    own = call(DATA, np.float64([1.7976931348623157e308]))
+    seconds = [x.inputs[1].value.array().tolist() for x in contrasts.alone(own, [], wrong=True)]
+    assert [8.988465674311579e307] in seconds and not any(np.isinf(seconds))
+
+
 def test_of_a_constant_that_the_model_holds_the_numbers_are_told():
     own, other = (call(DATA, value=Tensor.of(np.float32([1, x]))) for x in (0.75, 0.375))
     assert change(other, own)[:3] == ("value", "[1, 0.75]", "[1, 0.375]")

@@ -25,6 +25,7 @@ from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import (
     ABORT,
     CRASH,
+    DEATHS,
     INCONSISTENT,
     INVALID,
     OUT_OF_MEMORY,
@@ -244,6 +245,8 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, 
     ask.slow, ask.routes = slow, witness.routes(workspace, verdict)
     ask.second = manifest.reference if manifest.reference in compilers.registered() else ""
     [first] = ask.look([program])
+    if first.verdict in DEATHS and verdict.outcome.verdict not in DEATHS:  # another program may have spoilt the worker
+        first = ask.outcomes[program.id] = ask.afresh(program)
     odd = {
         name: x for name, x in first.details.items() if name in manner.ODD
     }  # of its outputs, which older verdicts do not tell

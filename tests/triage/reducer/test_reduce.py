@@ -119,6 +119,21 @@ def test_wrong_outputs_that_vary_now_are_the_failure_that_did_not(workspace: Wor
             reduce.asker(workspace, probe, msgspec.structs.replace(verdict, outcome=crashed))
 
 
+def test_a_worker_that_another_program_spoilt_is_not_believed(workspace: Workspace, monkeypatch: Any) -> None:
+    """OpenVINO's wrong sum of two int8 was "now abort", where the worker had run other programs before."""
+    run(workspace, "faults.onnx_faults:wrong_value", relu(1, "LeakyRelu"))
+    [[verdict]] = scripts.members(workspace).values()
+
+    def dies(self: asking.Asker, programs: Sequence[Program]) -> list[Outcome]:
+        self.outcomes.update((x.id, Outcome(ABORT, "infer", "SIGSEGV")) for x in programs)
+        return [self.outcomes[x.id] for x in programs]
+
+    monkeypatch.setattr(asking.Asker, "look", dies)
+    with Probe.of(workspace, workers=1) as probe:
+        ask, program = reduce.asker(workspace, probe, verdict)
+    assert ask.target is ask.outcomes[program.id] and ask.target.verdict == INCONSISTENT
+
+
 @pytest.mark.parametrize(
     ("compiler", "verdict"),
     [("segfault", ABORT), pytest.param("hang", TIMEOUT, marks=pytest.mark.full), ("crash", CRASH)],
