@@ -118,6 +118,9 @@ VARIES = re.compile(
     r"|(?<![A-Za-z_\d])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-z_\d])"  # numbers
 )
 """What another run, version or program may print otherwise in the same message; a dtype (`kept`) may not differ."""
+SYMBOLIC = re.compile(r"\b(?:unbacked|unhinted|data-dependent)\b")
+UNBACKED = re.compile(rf"\bu\d+\b|{VARIES.pattern}")
+"""The same, of messages on sizes that torch.export does not know (SYMBOLIC): it numbers them, `u0`, and that is no dtype."""
 
 
 def cause(message: str) -> str:
@@ -150,8 +153,11 @@ def several(message: str) -> int:
 def of_operator(message: str, operator: str) -> str:
     """Return what OpenVINO says of one operator among several that it could not convert; else the message as it is.
 
-    It lists them in the order of the alphabet, so neither the first nor the last need be the one of which the others fail.
+    It lists them in the order of the alphabet, so neither the first nor the last need be the one of which the others fail; what
+    is left over of one that failed (LEFT) says nothing of why.
     """
+    if re.fullmatch(LEFT, operator):
+        return message
     head, *parts = re.split(r"(?m)^(?=-- )", message)
     named = {x[1]: part for part in parts if (x := re.match(r"-- (\S[^\n]*?)(?:-\d+)? with a message", part))}
     return head + named[operator].partition("\nSummary:")[0] if len(named) > 1 and operator in named else message
@@ -196,12 +202,13 @@ def identifying(message: str) -> str:
     It `says` the message that it was made of. Empty where too little is left.
     """
     flat, at, pieces, left = one_line(message), 0, [], LONGEST
+    varies = UNBACKED if SYMBOLIC.search(message) else VARIES
     for line in cause(message).splitlines():
         text = one_line(line)
         if len(text) > left:
             text = text[:left].rpartition(" ")[0]
         left -= len(text)
-        for piece in _between(text):
+        for piece in _between(text, varies):
             place = flat.find(piece, at) if piece else -1
             if place >= 0:
                 pieces.append(piece)
@@ -209,10 +216,10 @@ def identifying(message: str) -> str:
     return GAP.join(pieces) if sum(map(str.isalpha, "".join(pieces))) >= LETTERS else ""
 
 
-def _between(text: str) -> list[str]:
+def _between(text: str, varies: re.Pattern[str]) -> list[str]:
     """Return what stands between the parts of a text that vary."""
     pieces, start = [], 0
-    for found in VARIES.finditer(text):
+    for found in varies.finditer(text):
         if found["kept"] is None:
             pieces.append(text[start : found.start()].strip())
             start = found.end()

@@ -7,6 +7,7 @@ is, was seen. Everything else about a failure is told beside this (opera.triage.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -34,6 +35,7 @@ LISTED = (DTYPE, "opset")
 TEXTS = 6
 """Other texts in place of one that are asked about."""
 NUMBERS, LONG = 6, 60
+FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
 """Elements of a tensor that are told one by one, and characters of a value."""
 WORDED = "likewise, with other dtypes or numbers in the message,"
 LEFT_OUT = removable.LEFT_OUT.strip()
@@ -42,8 +44,8 @@ WRITTEN = "call"
 OPSET = "(opset)"
 """The context of an ONNX call that states versions, of each domain."""
 COMES = {
-    NO_CONSTANT: ("an input", "a constant"),
-    GRAPH_INPUT: ("an input of the model", "what some other calls make"),
+    NO_CONSTANT: ("an input", "a constant written into the call"),
+    GRAPH_INPUT: ("an input of the model", "what a negation makes"),
     NO_ATTRIBUTE: ("an input", "an attribute of an older opset"),
 }
 """How it ends that an input comes to the model in some way → that, and with what else it passes."""
@@ -211,12 +213,20 @@ def _row(what: str, form: str, own: str, told: Mapping[str, tuple[str, Change]],
             (x for how, x in told.values() if how == which),
             key=lambda x: (not x.opposite, x.now not in border, len(x.now), x.order, x.now),
         )
-        kept = some[: DTYPES if form == DTYPE else VALUES]
+        unlike = dict[str, Change]()
+        for x in some:
+            unlike.setdefault(_about(x), x)
+        kept = [*unlike.values()][: DTYPES if form == DTYPE else VALUES]
         return tuple(x.now for x in sorted(kept, key=lambda x: (x.order, x.now)))
 
     if form and what in called:
         what = f"{what} of {next(x.of for _, x in told.values())}"
     return Contrast(what, own, of(FAILS), of(PASSES), of(OTHERWISE), of(LIKEWISE), of(WRONG), of(DIES))
+
+
+def _about(change: Change) -> str:
+    """Return what is told of a change with two digits of each number alone: 3.61 and 3.6 tell the same."""
+    return change.now if change.form else FRACTION.sub(lambda x: f"{float(x[0]):.2g}", change.now)
 
 
 def _border(told: Mapping[str, tuple[str, Change]]) -> tuple[str, ...]:

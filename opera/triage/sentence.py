@@ -12,7 +12,7 @@ import msgspec
 
 from opera.oracle.draws import CONSTANT
 from opera.oracle.manner import ALL, SHOWN, kind
-from opera.oracle.messages import gist, of_operator, one_line, short
+from opera.oracle.messages import LEFT, gist, of_operator, one_line, short
 from opera.poison import FIRST, SECOND
 from opera.programs import verdicts
 from opera.programs.program import JOINED
@@ -528,6 +528,7 @@ def _inner(operator: str, function: str) -> str:
     name, at = (made, made) if made else (name, at)
     known = re.sub(r"[\W_]", "", operator).lower()
     inner = re.fullmatch(r"[\w.:]+", name) is not None and at and name.rpartition(":")[2] not in operator
+    inner = inner and re.fullmatch(LEFT, name) is None  # what is left over of another
     if not inner or re.sub(r"[\W_]", "", name).lower() in known:
         return ""
     return f"where it becomes {name}" if made else f"at its {name}"

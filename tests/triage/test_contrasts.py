@@ -238,8 +238,15 @@ def test_what_a_row_is_about_has_a_name(what, name):
 
 def test_how_an_input_comes_to_the_model_is_told_as_such():
     assert [*contrasts.comes(["indices is no constant", "a negative number in x"])] == [
-        Contrast("how indices comes to the model", "an input", passes=("a constant",))
+        Contrast("how indices comes to the model", "an input", passes=("a constant written into the call",))
     ]
+
+
+def test_numbers_that_are_about_the_same_are_told_once():
+    """`amax` was told to be wrong for [nan, 3.61161], [nan, 3.61], [nan, 3.6] and [nan, 4]."""
+    shown = [(call(DATA, bias=x), FAILS) for x in (3.61161, 3.61, 3.6, 4.0, -3.6)]
+    [row] = contrasts.contrasts(OWN, shown)
+    assert row.fails == ("-3.6", "3.6", "4.0")
 
 
 def test_a_shape_that_is_right_with_some_numbers_says_nothing_where_its_own_is_right_with_others():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from opera.oracle import manner
@@ -10,20 +11,25 @@ from opera.oracle.messages import identifying, says
 from opera.programs.program import Program
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
 from opera.triage import contrasts
+from opera.triage.conditions import around, near
+from opera.triage.conditions.features import PLACES
+from opera.triage.contrasts import Contrast
 from opera.triage.failure import same_words, says_the_same
 from opera.triage.reducer.asking import STOPS, Asker
+from opera.triage.sentence import RETURNED
 from opera.triage.shrink.minimise import Spent
 
 MOST = 32
 """Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
 
 
-def alone(ask: Asker, program: Program) -> list[tuple[Program, str]]:
+def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, str]]:
     """Return programs that were asked about in which one thing alone is another than in this one, and what each shows
-    (FAILS and others of opera.triage.contrasts); a few are asked about now, whose numbers differed besides."""
-    target = ask.target
-    if target is None:
-        return []
+    (FAILS and others of opera.triage.contrasts); a few are asked about now, whose numbers differed besides.
+
+    Args:
+        target: What the program's script shows: its words may differ in numbers from those that the search began with.
+    """
     wrong = target.verdict == INCONSISTENT
     with suppress(Spent):
         known = [x for name, x in ask.programs.items() if name in ask.outcomes]
@@ -40,6 +46,19 @@ def alone(ask: Asker, program: Program) -> list[tuple[Program, str]]:
                 shows = _shows(ask, target, program, x, change)
                 found += [(x, shows)] if shows else []
     return found
+
+
+def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Contrast]:
+    """Yield what becomes of a program whose result is an output of the model where a negation takes it, if that is `told` to
+    decide; and of one that is asked for outputs beside the first where it is asked for that alone."""
+    with suppress(Spent):
+        if RETURNED in told and any(x.verdict == PASS for x in ask.look(around.negated(program))):
+            yield Contrast("its result", "an output of the model", passes=("what a negation takes that is returned",))
+    first = near.alone(program)
+    if first is not None and ask.vanished(first):
+        named = [n for n, x in enumerate(program.outputs) if x]
+        own = f"the {PLACES[named[0]]} alone" if len(named) == 1 and named[0] < len(PLACES) else "several"
+        yield Contrast("outputs that are returned", own, passes=(f"the {PLACES[0]} alone",))
 
 
 def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> str:

@@ -47,7 +47,7 @@ from opera.triage.conditions import circumstances, deciding, dtypes, ordinary, r
 from opera.triage.failure import NUMBERS, alike, words
 from opera.triage.reducer import exact, inner, older, settings, witness
 from opera.triage.reducer.asking import Asker, Budget
-from opera.triage.reducer.changed import alone
+from opera.triage.reducer.changed import alone, outputs
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.parts import parts
@@ -148,6 +148,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         if ask.criticised(kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
         _alone(ask, kept)
+        _one_output(ask, kept)
         _of_one_dtype(ask, kept)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
@@ -201,8 +202,9 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     )  # fmt: skip
     ask.budget = Budget(ALONE * seconds)
     shown = (
-        *contrasts.contrasts(found, alone(ask, found), value=outcome.symptom in NUMBERS),
+        *contrasts.contrasts(found, alone(ask, found, outcome), value=outcome.symptom in NUMBERS),
         *contrasts.comes(reduction.besides),
+        *outputs(ask, found, (*reduction.besides, *reduction.circumstances)),
     )
     written = ""
     with suppress(Spent):
@@ -361,6 +363,16 @@ def _alone(ask: Asker, kept: list[Program]) -> None:
         if ask.fails(shown, elsewhere=True) and ask.passed([made], [True]) == [True]:
             kept.append(made)
             ask.target = shown
+
+
+def _one_output(ask: Asker, kept: list[Program]) -> None:
+    """Ask a call of a library that names no outputs for one alone, if it fails so, too: it is asked for all of them else."""
+    program = kept[-1]
+    if not isinstance(program, Instance) or any(program.outputs) or len(ask.reference(program) or ()) < 2:
+        return
+    several = range(len(ask.reference(program) or ()))
+    made = [msgspec.structs.replace(program, outputs=(*("",) * n, f"output_{n}")) for n in several]
+    kept += [x for x, fails in zip(made, ask(made), strict=True) if fails and ask.stands(x)][:1]
 
 
 def _of_one_dtype(ask: Asker, kept: list[Program]) -> None:

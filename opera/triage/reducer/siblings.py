@@ -89,15 +89,21 @@ def siblings(
 
 
 def same_by_others(ask: Asker, program: Program) -> tuple[str, ...]:
-    """Return operators of similar names that were asked about with a program's very inputs, of which the library computes the
-    same, and that pass: `torch.div` beside `torch.divide`."""
+    """Return operators of similar names that were asked about with a program's very inputs and parameters, of which the library
+    computes the same, and that pass: `torch.div` beside `torch.divide`."""
     if not isinstance(program, Instance):
         return ()
-    given, found = [x.value for x in program.inputs], list[str]()
+    found, own = list[str](), _split(program.operator)[1]
+
+    def called_alike(x: Instance) -> bool:
+        same = x.params.keys() == program.params.keys() and [y.value for y in x.inputs] == [
+            y.value for y in program.inputs
+        ]
+        return same and all(smaller.same(x.params[name], value) for name, value in program.params.items())
+
     others = [x for x in ask.programs.values() if isinstance(x, Instance) and x.operator != program.operator]
-    own = _split(program.operator)[1]
     near = [x for x in others if _likeness(own, _split(x.operator)[1]) >= SIMILAR]
-    passing = [x for x in near if x.id in ask.outcomes and ask.vanished(x) and [y.value for y in x.inputs] == given]
+    passing = [x for x in near if ask.vanished(x) and called_alike(x)]
     with suppress(Spent):
         wanted = ask.reference(program)
         for x in passing[:AT_A_TIME]:

@@ -33,7 +33,7 @@ def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say(
     ask.outcomes = {programs[x].id: outcome for x, outcome in shown.items()}
     ask.target = Outcome(CRASH, "compile", "InferenceError", rank)
     own = Instance("onnx", "Any", {"k": 0.0}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
-    told = {x.params["k"]: how for x, how in alone(ask, own)}
+    told = {x.params["k"]: how for x, how in alone(ask, own, ask.target)}
     assert told == {1.0: FAILS, 2.0: FAILS, 4.0: OTHERWISE, 5.0: PASSES}
 
 
@@ -49,8 +49,8 @@ def test_of_what_is_not_drawn_other_numbers_are_never_told_to_be_right() -> None
     ask.outcomes = {x.id: Outcome(PASS) for x in programs} | {programs[0].id: drawn}
     ask.target = drawn
     ask.probe = lambda question: Outcome(PASS)  # type: ignore[assignment]
-    assert (programs[2], PASSES) in alone(ask, programs[0])
-    assert (programs[1], PASSES) not in alone(ask, programs[0]), "1 may be drawn, too"
+    assert (programs[2], PASSES) in alone(ask, programs[0], ask.target)
+    assert (programs[1], PASSES) not in alone(ask, programs[0], ask.target), "1 may be drawn, too"
 
 
 def test_of_unwritten_memory_booleans_are_never_told_to_be_right() -> None:
@@ -63,7 +63,7 @@ def test_of_unwritten_memory_booleans_are_never_told_to_be_right() -> None:
     ask.programs = {x.id: x for x in programs}
     ask.target = Outcome(UNSTABLE, "infer", UNSTABLE)
     ask.outcomes = {x.id: Outcome(PASS) for x in programs} | {programs[0].id: ask.target}
-    assert [x for x, how in alone(ask, programs[0]) if how == PASSES] == [programs[1]]
+    assert [x for x, how in alone(ask, programs[0], ask.target) if how == PASSES] == [programs[1]]
 
 
 def test_a_message_that_names_other_dtypes_is_told_likewise() -> None:
@@ -77,7 +77,7 @@ def test_a_message_that_names_other_dtypes_is_told_likewise() -> None:
     ask.programs = {x.id: x for x in programs.values()}
     ask.outcomes = {y.id: Outcome(CRASH, "load", "OpConversionFailure", text.format(x)) for x, y in programs.items()}
     ask.target = ask.outcomes[programs["u8"].id]
-    assert alone(ask, programs["u8"]) == [(programs["f32"], LIKEWISE)]
+    assert alone(ask, programs["u8"], ask.target) == [(programs["f32"], LIKEWISE)]
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_wrong_outputs_are_wrong_otherwise_in_another_respect_and_what_varies_ma
     ask.outcomes = {programs[x].id: outcome for x, outcome in shown.items()}
     ask.target = target
     own = Instance("onnx", "Any", {"k": 0.0}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
-    assert {x.params["k"]: how for x, how in alone(ask, own)} == wanted
+    assert {x.params["k"]: how for x, how in alone(ask, own, ask.target)} == wanted
