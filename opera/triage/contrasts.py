@@ -148,10 +148,10 @@ def alone(
     program: Program, seen: Iterable[Program], *, wrong: bool = False, corpus: Iterable[Instance] = ()
 ) -> Iterator[Program]:
     """Yield the program with other texts in place of one that a parameter has, the shortest that tests of the corpus call the
-    operator with; and with what others have in place of one thing alone, of those that have other numbers besides; of
-    wrong outputs also those of another shape that hold one number alone, with several: a mean of such is right anyway; and,
-    first, its own numbers in the opposite order, of the other sign, and, of small tensors beside the first, the last one half
-    and twice as large, a tensor each."""
+    operator with; and with what others have in place of one thing alone, of those that have other numbers besides, in another
+    shape its own numbers again and again; of wrong outputs also those of another shape that hold one number alone, with
+    several: a mean of such is right anyway; and, first, its own numbers in the opposite order, of the other sign, and, of small
+    tensors beside the first, the last one half and twice as large, a tensor each."""
     done = set[tuple[str, str]]()
     yield from _texts(program, corpus)
     if wrong:
@@ -160,8 +160,11 @@ def alone(
         found = change(x, program)
         if found is None or (found.what, found.now) in done:
             continue
-        made = (_counted(x) if wrong else None) if found.form == SHAPE else None if found.alone else _with(program, x)
-        if made is not None and made.id not in (program.id, x.id):
+        if found.form == SHAPE:
+            several = [_tiled(x, program), *([_counted(x)] if wrong else [])]
+        else:
+            several = [] if found.alone else [_with(program, x)]
+        for made in {y.id: y for y in several if y is not None and y.id not in (program.id, x.id)}.values():
             done.add((found.what, found.now))
             yield made
 
@@ -171,8 +174,9 @@ def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value
 
     Args:
         shown: Programs, and what each shows (FAILS, LIKEWISE, PASSES, OTHERWISE, WRONG, DIES).
-        value: Whether numbers are wrong. Where it passes with others of its own shape, what it does with some of another shape
-            says nothing of shapes; nor does another dtype that does not hold its numbers.
+        value: Whether numbers are wrong. Where it passes with others of its own shape, or has too many to be told, what it does
+            with some of another shape says nothing of shapes; nor does another dtype that does not hold its numbers. What has
+            no elements is right whatever is computed.
     """
     found: dict[tuple[str, str], tuple[str, dict[str, tuple[str, Change]]]] = {}
     for x, how in shown:
@@ -183,13 +187,15 @@ def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value
             and (made.kept or not value)
             and made.now != made.own
             and len(made.now) <= LONG
+            and not (value and how == PASSES and _is_empty(x))
         ):
             told = found.setdefault((made.what, made.form), (made.own, {}))[1]
             if made.now not in told or told[made.now][0] == PASSES or how == FAILS:  # some numbers pass by chance
                 told[made.now] = how, made
     names = {x.name for x in program.inputs}
     tried = [x for (what, form), (_, told) in found.items() if what in names and not form for x in told.items()]
-    if value and any(how == PASSES and not _is_plain(now) for now, (how, _) in tried):
+    many = any(math.prod(x.shape) > NUMBERS and not _numbers(x) for x in smaller.leaves(program))
+    if value and (many or any(how == PASSES and not _is_plain(now) for now, (how, _) in tried)):
         found = {x: y for x, y in found.items() if x[1] != SHAPE}
     called = {name.strip("()").rpartition(".")[2] for x in (program, *(x for x, _ in shown)) for _, name in _params(x)}
     rows = [_row(what, form, own, told, called) for (what, form), (own, told) in found.items()]
@@ -285,6 +291,8 @@ def _called(program: Program, one: tuple[int, str]) -> str:
 
 def _param(held: Mapping[tuple[int, str], Value], one: tuple[int, str]) -> str:
     match held.get(one, LEFT_OUT):
+        case x if x is LEFT_OUT and one[1] == f"({smaller.TRAINING})":
+            return "False"  # a call is made so where nothing is said, whatever its layer does by itself
         case {**versions} if one[1] == OPSET and len(versions) == 1:
             return removable.said(*versions.values())
         case Tensor() as tensor if text := _numbers(tensor):
@@ -387,6 +395,25 @@ def _opposite(leaf: Tensor | RandomTensor) -> Tensor | RandomTensor:
     if not isinstance(leaf, Tensor) or smaller.states(leaf):
         return leaf
     return Tensor.of(np.ascontiguousarray(leaf.array().ravel()[::-1]).reshape(leaf.shape), leaf.dtype)
+
+
+def _tiled(program: Program, own: Program) -> Program | None:
+    """Return a program of other shapes with the numbers of its own, again and again; what states sizes has what it has."""
+    before = iter(smaller.leaves(own))
+
+    def filled(leaf: smaller.Leaf) -> smaller.Leaf:
+        held = next(before, leaf)
+        if not isinstance(held, Tensor) or smaller.states(held) or "string" in (held.dtype, leaf.dtype):
+            return leaf
+        if not math.prod(held.shape) or held.shape == leaf.shape:
+            return leaf
+        return Tensor.of(np.resize(held.array(), leaf.shape), held.dtype)
+
+    return smaller.applied(lambda x: smaller.mapped(x, filled), program)
+
+
+def _is_empty(program: Program) -> bool:
+    return any(0 in x.shape for x in smaller.leaves(program))
 
 
 def _counted(program: Program) -> Program | None:

@@ -159,7 +159,7 @@ def test_a_wrong_output_of_another_shape_is_asked_about_with_several_numbers():
     other = call(DATA, np.float32([1, 0.5]))
     made = [y.value.array().tolist() for x in contrasts.alone(other, [], wrong=True) for y in x.inputs[1:]]
     assert made == [[1, 0.5]] * 2 + [[0.5, 1], [-1, -0.5], [1, 0.25], [1, 1]]
-    assert not [*contrasts.alone(OWN, [ones])]
+    assert [*contrasts.alone(OWN, [ones])] == [call(np.float32([[1, 2]]), bias=0.8)], "its own numbers, of a crash"
     shown = [(ones, PASSES), (call(np.float32([[1, 2]]), bias=0.8), FAILS), (ones, PASSES)]
     assert contrasts.contrasts(OWN, shown) == (Contrast("shape", "1x3", ("1x2",)),)
 
@@ -240,6 +240,29 @@ def test_how_an_input_comes_to_the_model_is_told_as_such():
     assert [*contrasts.comes(["indices is no constant", "a negative number in x"])] == [
         Contrast("how indices comes to the model", "an input", passes=("a constant written into the call",))
     ]
+
+
+def test_a_call_that_is_not_made_in_training_mode_is_told_as_such():
+    """Keras calls `RandomInvert` in training mode where nothing is said: "right where left out" read as that."""
+    trains = msgspec.structs.replace(OWN, context={**OWN.context, "training": True})
+    assert [*change(OWN, trains)[:3]] == ["training", "True", "False"]
+
+
+def test_of_another_shape_its_own_numbers_are_asked_about():
+    """A division by 0 was told to run for shapes whose numbers had none."""
+    own, other = call(np.float32([1, 0])), call(np.float32([[1, 2, 3]]))
+    [made] = contrasts.alone(own, [other])
+    assert made.inputs[0].value.array().tolist() == [[1, 0, 1]]
+    shown = [(other, PASSES), (made, FAILS)]
+    assert contrasts.contrasts(own, shown) == (Contrast("shape", "2", ("1x3",)),)
+
+
+def test_of_wrong_numbers_neither_nothing_nor_other_shapes_of_many_numbers_are_told_to_be_right():
+    few, many = call(np.float32([1, 2])), call(np.arange(8, dtype=np.float32))
+    empty, other = call(np.zeros((0, 2), np.float32)), call(np.float32([3]))
+    assert not contrasts.contrasts(few, [(empty, PASSES)], value=True)
+    assert contrasts.contrasts(few, [(other, PASSES), (empty, FAILS)], value=True)[0].fails == ("0x2",)
+    assert not contrasts.contrasts(many, [(other, PASSES)], value=True) and contrasts.contrasts(many, [(other, PASSES)])
 
 
 def test_numbers_that_are_about_the_same_are_told_once():

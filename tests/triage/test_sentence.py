@@ -299,7 +299,7 @@ def test_all_zeros_are_told_at_once():
         (f"Required inputs ([{', '.join(['functional_1/Sub/y:0'] * 4)}]) are missing from input feed ([x]).",
          "Required inputs (…) are missing from input feed ([x])"),
         ("Reshape error: 8 -> 4\nCompute Shape Error for functional_1/multi_head_attention_1/key_1/MatMul1\ncode=3 onForward",
-         "Reshape error: 8 -> 4 Compute Shape Error…"),
+         "Reshape error: 8 -> 4 Compute Shape Error code=3 onForward"),
         ("Don't support type [BatchMatMul]\nDon't support type [BatchMatMul]", "Don't support type [BatchMatMul]"),
     ],
 )  # fmt: skip

@@ -212,8 +212,9 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     bounded = exact.beyond(ask, found, outcome)
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
+    named = same_by_others(ask, workspace, found)
     family = siblings(ask, workspace, found, told, defaults)
-    if named := same_by_others(ask, found):
+    if named:
         shown = (contrasts.Contrast("operator", found.operator, passes=named), *shown)
     return msgspec.structs.replace(
         reduction,

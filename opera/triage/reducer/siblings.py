@@ -88,25 +88,28 @@ def siblings(
     return tuple(x for x in names if x not in wrong)
 
 
-def same_by_others(ask: Asker, program: Program) -> tuple[str, ...]:
-    """Return operators of similar names that were asked about with a program's very inputs and parameters, of which the library
-    computes the same, and that pass: `torch.div` beside `torch.divide`."""
-    if not isinstance(program, Instance):
+def same_by_others(ask: Asker, workspace: Workspace, program: Program) -> tuple[str, ...]:
+    """Return operators of similar names that pass with a program's very inputs and parameters, of which the library computes
+    the same: `torch.div` beside `torch.divide`. None of what is drawn: two draws tell nothing of who computes the same."""
+    if not isinstance(program, Instance) or "drawn" in (ask.target.details if ask.target else {}):
         return ()
     found, own = list[str](), _split(program.operator)[1]
 
-    def called_alike(x: Instance) -> bool:
-        same = x.params.keys() == program.params.keys() and [y.value for y in x.inputs] == [
-            y.value for y in program.inputs
-        ]
-        return same and all(smaller.same(x.params[name], value) for name, value in program.params.items())
+    def similar(operator: str) -> bool:
+        return operator != program.operator and _likeness(own, _split(operator)[1]) >= SIMILAR
 
-    others = [x for x in ask.programs.values() if isinstance(x, Instance) and x.operator != program.operator]
-    near = [x for x in others if _likeness(own, _split(x.operator)[1]) >= SIMILAR]
-    passing = [x for x in near if ask.vanished(x) and called_alike(x)]
+    def called_alike(x: Instance) -> bool:
+        same = [y.value for y in x.inputs] == [y.value for y in program.inputs]
+        pairs = ((x.params.get(name), value) for name, value in program.params.items())
+        return same and x.params.keys() == program.params.keys() and all(smaller.same(*y) for y in pairs)
+
     with suppress(Spent):
+        near = itertools.islice(filter(similar, _named(workspace, program)), AT_A_TIME)
+        put = (_in_place(workspace, program, x) for x in near)
+        ask.look([x[0] for x in put if x is not None and called_alike(x[0])])
+        others = (x for x in ask.programs.values() if isinstance(x, Instance) and similar(x.operator))
         wanted = ask.reference(program)
-        for x in passing[:AT_A_TIME]:
+        for x in itertools.islice((x for x in others if ask.vanished(x) and called_alike(x)), AT_A_TIME):
             if wanted is not None and ask.reference(x) == wanted:
                 found.append(x.operator)
     return tuple(dict.fromkeys(found))[:NAMED]

@@ -180,13 +180,28 @@ def test_a_sibling_fails_so_of_the_inputs_of_other_programs_that_fail_too(worksp
     assert set(siblings(ask, workspace, node("Sinh"))) == {"Cosh", "Asinh", "Sin"}
 
 
-def test_those_of_similar_names_that_compute_the_same_and_pass_are_told() -> None:
-    own, given = node("Divide"), node("Divide").inputs
-    others = {x: msgspec.structs.replace(node(x), inputs=given) for x in ("Div", "Dive", "Divided", "Sin")}
-    ask = Answers(crash("Divide"), {})
-    ask.programs = {x.id: x for x in (own, *others.values())}
-    passes = {x.id: Outcome(CRASH if name == "Dive" else PASS) for name, x in others.items()}
-    ask.outcomes = {own.id: crash("Divide"), **passes}
+def test_those_of_similar_names_that_compute_the_same_and_pass_are_told(workspace: Workspace) -> None:
+    """`subtract` was told without `sub`, which nobody had asked about; and `squeeze_copy` as passing, which had no `dim`."""
+
+    class Remembering(Answers):
+        def look(self, programs: Sequence[Program]) -> list[Outcome]:
+            found = super().look(programs)
+            self.programs.update((x.id, x) for x in programs)
+            self.outcomes.update((x.id, now) for x, now in zip(programs, found, strict=True))
+            return found
+
+    own, given = node("Divide", rounding="floor"), node("Divide").inputs
+    names = ("Div", "Dive", "Divided", "Sin")
+    asked = {x: msgspec.structs.replace(node(x, rounding="floor"), inputs=given) for x in names}
+    asked["DivideOut"] = msgspec.structs.replace(node("DivideOut"), inputs=given)  # of no rounding
+    workspace.insert([Captured(node("DivideBy", rounding="trunc"), Provenance("suites", "t", ""))])
+    ask = Remembering(crash("Divide"), {"Dive": crash("Dive")})
+    ask.look([own, *asked.values()])
     computed = {"Divided": [Tensor.of(np.zeros(2, "f2"))]}
     ask.reference = lambda x: computed.get(x.operators[0], [Tensor.of(np.ones(2, "f2"))])  # type: ignore[method-assign]
-    assert same_by_others(ask, own) == ("Div",), "Dive fails, Divided is another number, Sin another name"
+    told = same_by_others(ask, workspace, own)
+    assert set(told) == {"Div", "DivideBy"}, (
+        "Dive fails, Divided is another number, Sin another name, DivideOut no floor"
+    )
+    ask.target = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "constant"})
+    assert not same_by_others(ask, workspace, own)
