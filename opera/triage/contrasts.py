@@ -128,7 +128,7 @@ def change(program: Program, of: Program) -> Change | None:
             return Change(name, _tensor(own.get(name)), _tensor(now.get(name)))
         case [[], [], [_, *_], []] if free == numbers:
             as_cast = not numbers and all(_as_cast(*tensors[x]) for x in dtypes)
-            kept = all(dtypes_.about_equal_leaves(*tensors[x]) for x in dtypes)
+            kept = all(_kept(*tensors[x]) for x in dtypes)
             some = dtypes if len(dtypes) == 1 else every
             had, has = (_each([z.dtype for z in x]) for x in (_held(own, some), _held(now, some)))
             return Change(_of(DTYPE, some, every), had, has, alone=as_cast, kept=kept, form=DTYPE, of=", ".join(some))
@@ -332,6 +332,11 @@ def _as_cast(now: Tensor | RandomTensor, own: Tensor | RandomTensor) -> bool:
     """Whether a tensor holds the numbers of another in its own dtype, or that does not hold them."""
     made = simpler.as_dtype(own, own.dtype, now.dtype)
     return dtypes_.equal(made, now) or not dtypes_.about_equal_leaves(made, own)
+
+
+def _kept(now: Tensor | RandomTensor, own: Tensor | RandomTensor) -> bool:
+    """Whether a tensor of another dtype holds the numbers of one, of integers those very numbers: -0.6 is no -1."""
+    return dtypes_.equal(now, own) if "int" in now.dtype else dtypes_.about_equal_leaves(now, own)
 
 
 def _each(words: Sequence[str]) -> str:

@@ -56,6 +56,8 @@ def test_of_wrong_numbers_no_dtype_is_told_that_does_not_hold_them():
     shown = [(call(np.uint8([7, 7])), FAILS), (call(np.int16([-1, -2])), FAILS)]
     assert contrasts.contrasts(own, shown, value=True) == (Contrast("dtype", "int8", ("int16",)),)
     assert change(call(np.uint8([255, 254])), own).alone
+    small = call(np.float32([-0.6, 1]))
+    assert not contrasts.contrasts(small, [(call(np.int64([-1, 1])), PASSES)], value=True), "0 it is, or -1"
     shown[0] = call(np.uint8([255, 254])), FAILS
     assert contrasts.contrasts(own, shown) == (Contrast("dtype", "int8", ("int16", "uint8")),)
     assert contrasts.contrasts(own, shown, value=True) == (Contrast("dtype", "int8", ("int16",)),)

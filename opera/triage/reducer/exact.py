@@ -8,16 +8,16 @@ is none of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.expected import BITWISE
 from opera.triage.shrink import simpler, smaller
@@ -30,6 +30,8 @@ DIVIDES = re.compile(r"div|mod|remainder|floor", re.IGNORECASE)
 """Operators of integers that are others of floats, as those on bits are."""
 NUMBERS = (-1, 1, 2, -2, 3)
 """What is tried in the place of a tensor's numbers."""
+STEP = 1e-5
+"""How far from an integer, relatively, a float32 may be by rounding alone."""
 TRIED = 16
 """Failing programs that are looked at, at most."""
 
@@ -46,11 +48,12 @@ class Asking(Protocol):
 
 
 def beyond(ask: Asking, program: Program, shown: Outcome) -> str:
-    """Return what the first wrong integer of an output would be without bounds, in words, where its dtype does not hold it; of
-    a crash, the first such integer that is expected; nothing where there is none, or nobody knows.
+    """Return what the first wrong integer of an output would be without bounds, in words, where its dtype does not hold it, or
+    where it is one off and made of a float that rounding may leave on either side; of a crash, the first such integer that is
+    expected; nothing where there is none, or nobody knows.
     """
     with suppress(Spent):
-        return _beyond(ask, program, shown)
+        return _beyond(ask, program, shown) or _of_float(ask, program, shown)
     return ""
 
 
@@ -113,9 +116,7 @@ def _exact(ask: Asking, program: Program, shown: Outcome) -> tuple[float, str] |
         return None
     if not isinstance(program, Instance) or any(x.search(program.operator) for x in (DIVIDES, BITWISE)):
         return None
-    name, index = str(seen.get("output", "")), tuple(map(int, re.findall(r"\d+", str(seen.get("index", "")))))
-    counted = re.fullmatch(r"output_(\d+)", name)
-    place = program.outputs.index(name) if name in program.outputs else int(counted[1]) if counted else -1
+    place, index = _where(program, seen)
     own = _at(ask.reference(program), place, index)
     if own is None or own[1] not in dtypes.INTEGERS or own[0] != numbers[0]:
         return None
@@ -125,6 +126,40 @@ def _exact(ask: Asking, program: Program, shown: Outcome) -> tuple[float, str] |
         if found is not None and found[1] == wide and np.isfinite(found[0]):
             return found[0], own[1]
     return None
+
+
+def _of_float(ask: Asking, program: Program, shown: Outcome) -> str:
+    """Return the float that the first wrong integer is made of, where it is one off, the same call that names a dtype of floats
+    is right, and that float is an integer but for rounding: `BlackmanWindow` of uint8 cuts 0.99999994 to 0."""
+    if not isinstance(program, Instance) or shown.verdict != INCONSISTENT or shown.details.get("max_abs") != 1:
+        return ""
+    place, index = _where(program, shown.details)
+    for name, x in ask.programs.items():
+        right = name in ask.outcomes and ask.outcomes[name].verdict == PASS
+        if right and isinstance(x, Instance) and _of_another_type(x, program):
+            found = _at(ask.reference(x), place, index)
+            if (
+                found is not None
+                and "float" in found[1]
+                and abs(found[0] - round(found[0])) <= STEP * max(1, abs(found[0]))
+            ):
+                return f"{found[0]:.9g}, from which rounding leads to either side of {round(found[0])}"
+    return ""
+
+
+def _of_another_type(one: Instance, other: Instance) -> bool:
+    """Whether two calls differ in parameters alone that name a dtype."""
+    names = {*one.params, *other.params}
+    differing = {x for x in names if not smaller.same(one.params.get(x), other.params.get(x))}
+    alike = (one.operator, one.inputs, one.outputs) == (other.operator, other.inputs, other.outputs)
+    return alike and differing != set() and all(map(simpler.is_type, differing))
+
+
+def _where(program: Instance, seen: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
+    """Return of which output the first wrong element is, -1 where that is not known, and its index."""
+    name, index = str(seen.get("output", "")), tuple(map(int, re.findall(r"\d+", str(seen.get("index", "")))))
+    counted = re.fullmatch(r"output_(\d+)", name)
+    return program.outputs.index(name) if name in program.outputs else int(counted[1]) if counted else -1, index
 
 
 def _at(outputs: Sequence[Value] | None, place: int, index: tuple[int, ...]) -> tuple[float, str] | None:
