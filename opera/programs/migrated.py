@@ -18,6 +18,8 @@ from opera.errors import WorkspaceError
 from opera.programs import values
 from opera.programs.values import Value
 
+CONSTANTS = "-constants"
+"""How the name of an artefact ends in which the model holds shapes, axes and the like as constants."""
 LIVE = "live"
 """The artefact that is the library's own model, rebuilt in the process (opera.libraries.Exporting.live)."""
 
@@ -144,6 +146,15 @@ def artefact(manifest: Manifest, directory: Path, name: str) -> Artefact | None:
     """Return an artefact that is there: one that was made with the test, or exported since."""
     export = None if name in manifest.artefacts else read_export(directory, name)
     return manifest.artefacts.get(name) if export is None else export.artefact
+
+
+def asked_for(manifest: Manifest, directory: Path, name: str) -> Artefact | None:
+    """Return an artefact as `artefact` does; of a test that holds nothing as a constant the one in which all is fed, where that
+    of constants is asked for."""
+    plain = name.removesuffix(CONSTANTS)
+    return artefact(manifest, directory, name) or (
+        artefact(manifest, directory, plain) if plain != name and not manifest.constants else None
+    )
 
 
 def read_values(directory: Path, which: str) -> list[Value]:

@@ -244,7 +244,7 @@ def case_of(job: Job, manifest: Manifest, expected: list[Value] | None = None) -
     directory = folders.here().test(job.test)
     if expected is None:
         expected = migrated.read_values(directory, "expected")
-    artefact = migrated.artefact(manifest, directory, job.artefact)
+    artefact = migrated.asked_for(manifest, directory, job.artefact)
     if artefact is None:
         raise LookupError(f"the test has no artefact {job.artefact}")
     inputs = dict(zip(manifest.inputs, migrated.read_values(directory, "inputs"), strict=True))

@@ -263,3 +263,12 @@ def test_what_two_equal_questions_leave_to_be_screened_lies_apart() -> None:
     ones = [Question(frontend="tvm-onnx", test="t", screened=True) for _ in range(2)]
     probe = Probe()
     assert ones[0] == ones[1] and len({probe._outputs(Asked(x, "t")) for x in ones}) == 2
+
+
+def test_what_holds_no_constants_is_asked_by_the_variant_of_constants_as_it_is() -> None:
+    """Else a reduction would keep an empty input for the sake of the variant alone, by which it was found."""
+    with Probe(workers=1, limits=Limits(60.0)) as probe:
+        asked = [
+            Question(frontend="onnxruntime-onnx", variant=x, program=relu(1, "Relu")) for x in ("inputs", "constants")
+        ]
+        assert [x.outcome.verdict for x in probe.ask(asked)] == ["pass", "pass"]

@@ -7,9 +7,10 @@ import re
 import traceback
 from typing import Any
 
-from opera.compilers import Case, Involved, Recipe, Variant
+from opera.compilers import LOWERED, Case, Involved, Recipe, Variant, Way
 from opera.compilers.shared import messages, tflite_models
 from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import Made
 from opera.compilers.tvm import onnx as importer
 from opera.compilers.tvm.onnx import Onnx
 from opera.compilers.tvm.values import feed, read
@@ -19,6 +20,7 @@ PRELOAD = ("tvm.relax.frontend.tflite",)
 
 UNSUPPORTED = messages.table("tvm", "tflite", "every", "classes")
 """The words of its importer, of what all importers share, and exceptions whose very name is a refusal."""
+OPERATORS = Way("operators", LOWERED, "the operators of the TFLite model", "load", ("tflite",))
 
 
 class Keras(Onnx):
@@ -28,6 +30,7 @@ class Keras(Onnx):
         Variant("tflite", "tflite", preload=PRELOAD, trial=importer.QUICK),
         Variant("onnx", "onnx", after="rejected", preload=importer.PRELOAD, trial=importer.QUICK),
     )
+    WAYS = (*Onnx.WAYS, OPERATORS)
     PYTHON = PRELOAD
 
     def load(self, case: Case) -> Any:
@@ -35,6 +38,8 @@ class Keras(Onnx):
             return super().load(case)
         from opera.compilers.recipes import tvm_tflite as recipe
 
+        if case.way == OPERATORS.name:
+            raise Made(" ".join(tflite_models.operators(case.model)))
         return recipe.load(str(case.model))
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:

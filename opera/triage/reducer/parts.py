@@ -13,26 +13,30 @@ from opera import libraries
 from opera.libraries import Lowering
 from opera.oracle import location
 from opera.programs.program import Program
-from opera.programs.verdicts import INCONSISTENT, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
 from opera.triage.conditions.deciding import Lowers
+from opera.triage.sentence import lowered
 from opera.triage.shrink.minimise import Spent
 
 
 def parts(ask: Lowers, program: Program, shown: Outcome) -> tuple[str, ...]:
-    """Return the operators of the exported file, each with the plainest call that becomes it, of which that is wrong by itself.
+    """Return the operators of the exported file, each with the plainest call that becomes it, of which that is wrong by itself;
+    of a crash at one of them those beside it, which may give it what it does not take: `nanargmin` is an ARG_MIN whose dtype
+    TVM gets wrong, and stops at the SELECT behind.
 
-    Nothing where the call becomes one operator, or its outputs are not wrong; as many as there is time to ask about.
+    Nothing where the call becomes one operator, or itself becomes none; as many as there is time to ask about.
 
     Args:
         shown: What the program shows.
     """
     library = libraries.get(program.library)
-    composed = shown.conversion_function.startswith(location.EXPANDED)
-    if shown.verdict != INCONSISTENT or not composed or not hasattr(library, "plainest"):
+    at = lowered(shown.conversion_function) if shown.verdict in (CRASH, REFUSED) else ""
+    composed = shown.verdict == INCONSISTENT and shown.conversion_function.startswith(location.EXPANDED)
+    if not (composed or at) or not hasattr(library, "plainest"):
         return ()
     found = list[str]()
     with suppress(Spent):
-        for name in dict.fromkeys(ask.lowered(program)):
+        for name in dict.fromkeys(x for x in ask.lowered(program) if x != at):
             calls = [x for x in cast(Lowering, library).plainest(name) if x.operator not in program.operators]
             wrong = (x for x, now in zip(calls, ask.look(calls), strict=True) if now.verdict == INCONSISTENT)
             found += [f"{name} ({x.operator})" for x in wrong][:1]

@@ -212,7 +212,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     bounded = exact.beyond(ask, found, outcome)
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
-    named = same_by_others(ask, workspace, found)
+    named, within = same_by_others(ask, workspace, found), parts(ask, found, outcome)
     family = siblings(ask, workspace, found, told, defaults)
     if named:
         shown = (contrasts.Contrast("operator", found.operator, passes=named), *shown)
@@ -222,7 +222,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         exact=bounded,
         written=written,
         siblings=family,
-        parts=parts(ask, found, reduction.outcome),
+        parts=within,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -71,3 +72,14 @@ def test_the_call_itself_and_time_that_ends_tell_nothing() -> None:
     wrong = {"keras.ops.pad": Outcome(INCONSISTENT, "infer", "value")}
     assert parts(Answers(["MIRROR_PAD"], wrong), edges("keras.ops.pad"), WRONG) == ()
     assert parts(Answers(["MIRROR_PAD"], wrong, spent=True), edges(), WRONG) == ()
+
+
+def test_of_a_crash_at_one_operator_those_are_told_beside_it_that_are_wrong_by_themselves() -> None:
+    """TVM says that the SELECT of `nanargmin` mixes int32 and int64, for its ARG_MIN has the wrong dtype."""
+    stops = Outcome(CRASH, "load", "TypeError", conversion_function="tflite_frontend:OperatorConverter.convert_select")
+    wrong = Outcome(INCONSISTENT, "infer", "dtype")
+    ask = Answers(["NOT_EQUAL", "SELECT", "ARG_MIN"], {"keras.ops.argmin": wrong, "keras.ops.where": wrong})
+    program = edges("keras.ops.nanargmin")
+    assert parts(ask, program, stops) == ("ARG_MIN (keras.ops.argmin)",)
+    assert "keras.ops.where" not in ask.met, "that it crashes there is known"
+    assert not parts(ask, program, msgspec.structs.replace(stops, conversion_function="tflite_frontend:from_tflite"))
