@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from opera import compilers
 from opera.compilers import BODY
+from opera.compilers.shared.packing import CannotCarry
 from opera.oracle.messages import cause, short
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, UNSUPPORTED, Outcome
 from opera.report import trackers
@@ -20,6 +23,8 @@ AS_FAR = 0.1
 """Part of how far the wrong numbers are off from which on others do not give the expected ones, whatever is tolerated."""
 SAID = 110
 """Characters of what another one says."""
+OWN = re.compile(rf"\b{CannotCarry.__name__}\b")
+"""How a refusal reads that is opera's: it says nothing of a compiler that opera cannot feed."""
 
 GIVEN_AS = {
     "exported-program": "an exported program (torch.export)",
@@ -103,6 +108,8 @@ def _does(shown: str) -> str:
         UNSTABLE: "gives varying outputs",
     }  # fmt: skip
     kind = verdict.split(" ")[0]
+    if kind == UNSUPPORTED and OWN.search(rest) is not None:
+        return ""
     if kind != CRASH:
         return words.get(kind, "")
     where, _, message = rest.partition(": ")

@@ -288,6 +288,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     dying=lawful.dying(chosen, laid),
                     alike=_alike(chosen, laid),
                     off=_off(chosen.verdict.outcome),
+                    rounded=(0, 0) if of is None else of.rounded,
                     written=laid is not None and laid.verdict == EXPORTER and not exports,
                     odd=_odd(chosen),
                     exact="" if of is None or (laid is not None and laid.settled) else of.exact,

@@ -66,6 +66,7 @@ class Reduction(msgspec.Struct, frozen=True):
             (opera.triage.reducer.exact).
         contrasts: What becomes of it when one thing of it is changed alone (opera.triage.contrasts).
         written: The file that an exporter makes of it, as text; empty where that is long, or there is none.
+        rounded: How many programs that were asked about are wrong by rounding alone (oracle.screens), and how many fail so.
         parts: Operators of the exported file that are wrong by themselves, where the call is made of several: `MIRROR_PAD
             (keras.ops.pad)` (opera.triage.reducer.parts).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
@@ -105,6 +106,7 @@ class Reduction(msgspec.Struct, frozen=True):
     incidental: tuple[str, ...] = ()
     siblings: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    rounded: tuple[int, int] = (0, 0)
     whatever: bool = False
     settings: tuple[str, ...] = ()
     named: tuple[tuple[str, str], ...] = ()

@@ -548,3 +548,8 @@ def test_of_numbers_off_by_little_right_ones_are_right_within_a_tolerance(worksp
         shown = Outcome(INCONSISTENT, "infer", "value", details=details)
         reduced = Reduction("F1", "e", "f", "v", "t", {}, shown, contrasts=rows)
         assert _contrasts(reduced, shown) == (f"p: wrong for 0.4; {says}",)
+
+
+def test_what_opera_cannot_feed_says_nothing_of_another_compiler() -> None:
+    said = "unsupported: infer CannotCarry: opera: cannot feed complex64 to OpenVINO, which has no such type"
+    assert others._does(said) == "" and others._does("unsupported: load: no conversion rule") == "does not support it"

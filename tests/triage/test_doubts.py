@@ -232,3 +232,10 @@ def test_what_a_model_should_return_may_meet_a_documented_limit():
     assert not documented(call, shown)
     wrong = msgspec.structs.replace(shown, outcome=Outcome(INCONSISTENT, "infer", "value", "4, not 3"))
     assert not documented(call, wrong, lambda: [Tensor.of(np.array([2**40]))]), "another output may be the wrong one"
+
+
+@pytest.mark.parametrize(("rounded", "doubtful"), [((93, 48), True), ((3, 3), False), ((0, 0), False)])
+def test_what_is_mostly_rounding_in_programs_like_it_is_doubtful(rounded, doubtful):
+    """OpenVINO's `floor_divide` multiplies by a reciprocal: -0.640625 by itself is 0.99999994, and 0."""
+    found = list(doubts(Standing(**GOOD, rounded=rounded)))
+    assert bool(found) is doubtful and all("93 are wrong by rounding alone" in x for x in found)

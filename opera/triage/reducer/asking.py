@@ -219,6 +219,11 @@ class Asker:
         """Whether outputs are off by no more than rounding."""
         return outcome.verdict == PASS or outcome.details.get("screen") == ILL_CONDITIONED
 
+    def rounded(self) -> tuple[int, int]:
+        """Return how many programs that were asked about are wrong by rounding alone, and how many fail as the target does."""
+        shown = self.outcomes.values()
+        return sum(x.details.get("screen") == ILL_CONDITIONED for x in shown), sum(map(self.fails, shown))
+
     def vanished(self, program: Program) -> bool:
         """Whether a program that was asked about passes: where it fails of something else, nothing is known."""
         outcome = self.outcomes.get(program.id)

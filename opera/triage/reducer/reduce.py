@@ -212,6 +212,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     bounded = exact.beyond(ask, found, outcome)
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
+    rounded = ask.rounded()
     named, within = same_by_others(ask, workspace, found), parts(ask, found, outcome)
     family = siblings(ask, workspace, found, told, defaults)
     if named:
@@ -223,6 +224,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         written=written,
         siblings=family,
         parts=within,
+        rounded=rounded,
     )
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from opera.oracle.randomness import RANDOM
+from opera.oracle.screens import ILL_CONDITIONED
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSUPPORTED, Outcome
+from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.run.probe import Question
 from opera.triage.reducer import asking
 from opera.triage.reducer.asking import Asker, Budget
@@ -164,3 +165,11 @@ def test_what_is_slow_is_asked_in_small_batches_so_that_no_budget_is_overrun_by_
         ask.look(programs)
     assert max(sizes) == most and now[0] <= asking.WALL * 20.0 + seconds * most
     assert set(ask.outcomes) <= {x.id for x in programs} and all(x.verdict == PASS for x in ask.outcomes.values())
+
+
+def test_programs_that_a_screen_takes_for_rounding_are_counted_beside_those_that_fail() -> None:
+    ask = Asker(None, Question(frontend="openvino-keras"))  # type: ignore[arg-type]
+    ask.target = WRONG
+    rounds = Outcome(SCREENED, "infer", "value", details={"screen": ILL_CONDITIONED})
+    ask.outcomes = {"a": WRONG, "b": rounds, "c": Outcome(PASS), "d": rounds, "e": Outcome(SCREENED)}
+    assert ask.rounded() == (2, 1)
