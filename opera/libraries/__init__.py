@@ -160,6 +160,16 @@ class Nesting(Library, Protocol):
         """Return what is peculiar about how calls, and programs that they hold, are written; nothing where it is not here."""
 
 
+class Aliasing(Library, Protocol):
+    """What a library has beside that if its documentation says of operators that they are others by another name."""
+
+    def alias(self, operator: str) -> str:
+        """Return the operator that another is documented to be an alias of; empty where it is none.
+
+        Raises ImportError where the library is not here.
+        """
+
+
 class Lowering(Library, Protocol):
     """What a library has beside that if its exporters write models of other operators, which calls are known to become."""
 

@@ -164,6 +164,12 @@ def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quot
     return [*settling, *of_docstring(call, docstring, parameters, address, wrong)]
 
 
+def alias(operator: str) -> str:
+    """Return the function that another is an alias of, as its documentation says: `torch.sub` of `torch.subtract`."""
+    found = ALIAS.search(torch_api.resolve(operator).__doc__ or "")
+    return found[1] if found else ""
+
+
 def described(call: Instance) -> dict[str, str]:
     """Return the name of an input → what the documentation says of it."""
     return inputs_described(call, torch_api.resolve(call.operator).__doc__ or "")

@@ -132,6 +132,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     - Nothing is computed, and what is returned nobody wrote.
     - A crash is at one place of the compiler, that one parameter leads to; or one that is about dtypes alone, and a dtype does.
     - What decides is nothing of the operator's, and stops code that operators share (`distinct.shared`).
+    - The operator that its own is another name of, as documentation says, passes: what sets the two apart is the cause, however
+      that shows (`torch.subtract` is not promoted where `torch.sub` is: a wrong dtype of a number, an invalid file of two).
     - The version of the operator is one that the compiler does not declare to know.
     - A wrong dtype, shape or count comes from one converter, and the same decides it, whatever calls lead there.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
@@ -150,6 +152,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
         yield shown.verdict, *where
     if not isinstance(program, Instance):
         return
+    if x.alias:
+        yield "alias", operators, x.alias
     if NEWER in shown.details.get("tags", ()):
         version = msgspec.json.encode(values.encode(program.context.get("opset")), order="sorted")
         yield NEWER, operators, shown.details.get("newer") or version

@@ -51,7 +51,7 @@ from opera.triage.reducer.changed import alone, outputs
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
 from opera.triage.reducer.parts import parts
-from opera.triage.reducer.siblings import same_by_others, siblings
+from opera.triage.reducer.siblings import alias, same_by_others, siblings
 from opera.triage.reducer.single import form_alone
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
@@ -213,7 +213,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
     rounded = ask.rounded()
-    named, within = same_by_others(ask, workspace, found), parts(ask, found, outcome)
+    another = alias(found)
+    named, within = same_by_others(ask, workspace, found, another), parts(ask, found, outcome)
     family = siblings(ask, workspace, found, told, defaults)
     if named:
         shown = (contrasts.Contrast("operator", found.operator, passes=named), *shown)
@@ -225,6 +226,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         siblings=family,
         parts=within,
         rounded=rounded,
+        alias=another if another in named else "",
     )
 
 

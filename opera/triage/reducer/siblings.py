@@ -7,9 +7,12 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import cast
 
 import msgspec
 
+from opera import libraries
+from opera.libraries import Aliasing
 from opera.oracle import location, randomness
 from opera.oracle.draws import CONSTANT
 from opera.oracle.screens import AGREEING
@@ -88,15 +91,28 @@ def siblings(
     return tuple(x for x in names if x not in wrong)
 
 
-def same_by_others(ask: Asker, workspace: Workspace, program: Program) -> tuple[str, ...]:
+def alias(program: Program) -> str:
+    """Return the operator that the one of a program of one call is documented to be another name of, or nothing."""
+    library = libraries.get(program.library)
+    with suppress(ImportError):
+        if isinstance(program, Instance) and hasattr(library, "alias"):
+            return cast(Aliasing, library).alias(program.operator)
+    return ""
+
+
+def same_by_others(ask: Asker, workspace: Workspace, program: Program, known: str = "") -> tuple[str, ...]:
     """Return operators of similar names that pass with a program's very inputs and parameters, of which the library computes
-    the same: `torch.div` beside `torch.divide`. None of what is drawn: two draws tell nothing of who computes the same."""
+    the same: `torch.div` beside `torch.divide`. None of what is drawn: two draws tell nothing of who computes the same.
+
+    Args:
+        known: One that is asked about whatever its name: an `alias`.
+    """
     if not isinstance(program, Instance) or "drawn" in (ask.target.details if ask.target else {}):
         return ()
     found, own = list[str](), _split(program.operator)[1]
 
     def similar(operator: str) -> bool:
-        return operator != program.operator and _likeness(own, _split(operator)[1]) >= SIMILAR
+        return operator != program.operator and (operator == known or _likeness(own, _split(operator)[1]) >= SIMILAR)
 
     def called_alike(x: Instance) -> bool:
         same = [y.value for y in x.inputs] == [y.value for y in program.inputs]
@@ -104,7 +120,7 @@ def same_by_others(ask: Asker, workspace: Workspace, program: Program) -> tuple[
         return same and x.params.keys() == program.params.keys() and all(smaller.same(*y) for y in pairs)
 
     with suppress(Spent):
-        near = itertools.islice(filter(similar, _named(workspace, program)), AT_A_TIME)
+        near = sorted(filter(similar, _named(workspace, program)), key=lambda x: x != known)[:AT_A_TIME]
         put = (_in_place(workspace, program, x) for x in near)
         ask.look([x[0] for x in put if x is not None and called_alike(x[0])])
         others = (x for x in ask.programs.values() if isinstance(x, Instance) and similar(x.operator))

@@ -346,3 +346,18 @@ def test_where_a_checker_stops_hangs_on_shapes_and_what_decides_is_one_cause(tol
         made = reduced(f"F{n}", f"t{n}", program("Pool", value=Tensor.of(np.ones(shape, np.float32))), outcome=shown)
         found.append(made._replace(reduction=msgspec.structs.replace(made.reduction, circumstances=(told,))))
     assert (concluded(found, {"F1": ["t1"], "F2": ["t2"]}).of("F2", "t2") == "F1") is one
+
+
+@pytest.mark.parametrize(("alias", "one"), [("torch.sub", True), ("", False)])
+def test_what_sets_an_operator_apart_from_the_one_that_it_is_another_name_of_is_one_cause(
+    alias: str, one: bool
+) -> None:
+    """`torch.subtract` is not promoted on its way to ONNX: an invalid file of two dtypes, a wrong dtype of a number."""
+    invalid = Outcome(CRASH, "compile", "InferenceError", "B has inconsistent type tensor(float)")
+    typed = Outcome(INCONSISTENT, "infer", "dtype", "int64 for float32")
+    found = [
+        reduced("F1", "t1", program("torch.subtract"), outcome=invalid),
+        reduced("F2", "t2", program("torch.subtract", value=tensor(1.0, 2.0)), outcome=typed),
+    ]
+    found = [x._replace(reduction=msgspec.structs.replace(x.reduction, alias=alias)) for x in found]
+    assert (concluded(found, {"F1": ["t1"], "F2": ["t2"]}).of("F2", "t2") == "F1") is one

@@ -15,7 +15,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, Outcome
 from opera.run.probe import Question
 from opera.store.workspace import Workspace
 from opera.triage.reducer import asking
-from opera.triage.reducer.siblings import same_by_others, siblings
+from opera.triage.reducer.siblings import alias, same_by_others, siblings
 
 
 def node(operator: str, count: int = 1, version: int = 22, **params: Any) -> Instance:
@@ -203,5 +203,18 @@ def test_those_of_similar_names_that_compute_the_same_and_pass_are_told(workspac
     assert set(told) == {"Div", "DivideBy"}, (
         "Dive fails, Divided is another number, Sin another name, DivideOut no floor"
     )
+    workspace.insert([Captured(node("Over", rounding="trunc"), Provenance("suites", "t", ""))])
+    assert "Over" in same_by_others(ask, workspace, own, "Over"), "whatever its name, where it is known to be the same"
     ask.target = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "constant"})
     assert not same_by_others(ask, workspace, own)
+
+
+def test_pytorch_says_which_operators_are_others_by_another_name() -> None:
+    calls = {
+        x: Instance("torch", x, {}, (), (), {}) for x in ("torch.subtract", "torch.divide", "torch.sub", "torch.abs")
+    }
+    assert {x: alias(y) for x, y in calls.items() if alias(y)} == {
+        "torch.subtract": "torch.sub",
+        "torch.divide": "torch.div",
+    }
+    assert not alias(node("Sub")), "ONNX has none"
