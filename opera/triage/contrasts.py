@@ -35,8 +35,8 @@ LISTED = (DTYPE, "opset")
 TEXTS = 6
 """Other texts in place of one that are asked about."""
 NUMBERS, LONG = 6, 60
-FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
 """Elements of a tensor that are told one by one, and characters of a value."""
+FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
 WORDED = "likewise, with other dtypes or numbers in the message,"
 LEFT_OUT = removable.LEFT_OUT.strip()
 WRITTEN = "call"
@@ -150,8 +150,8 @@ def alone(
     """Yield the program with other texts in place of one that a parameter has, the shortest that tests of the corpus call the
     operator with; and with what others have in place of one thing alone, of those that have other numbers besides, in another
     shape its own numbers again and again; of wrong outputs also those of another shape that hold one number alone, with
-    several: a mean of such is right anyway; and, first, its own numbers in the opposite order, of the other sign, and, of small
-    tensors beside the first, the last one half and twice as large, a tensor each."""
+    several: a mean of such is right anyway; and, before these, its own numbers in the opposite order, of the other sign, and,
+    of small tensors beside the first, the last one half and twice as large, a tensor each."""
     done = set[tuple[str, str]]()
     yield from _texts(program, corpus)
     if wrong:
@@ -194,7 +194,8 @@ def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value
                 told[made.now] = how, made
     names = {x.name for x in program.inputs}
     tried = [x for (what, form), (_, told) in found.items() if what in names and not form for x in told.items()]
-    many = any(math.prod(x.shape) > NUMBERS and not _numbers(x) for x in smaller.leaves(program))
+    long = (x for x in smaller.leaves(program) if math.prod(x.shape) > NUMBERS and not smaller.states(x))
+    many = any(not _numbers(x) for x in long)
     if value and (many or any(how == PASSES and not _is_plain(now) for now, (how, _) in tried)):
         found = {x: y for x, y in found.items() if x[1] != SHAPE}
     called = {name.strip("()").rpartition(".")[2] for x in (program, *(x for x, _ in shown)) for _, name in _params(x)}
@@ -232,7 +233,7 @@ def _row(what: str, form: str, own: str, told: Mapping[str, tuple[str, Change]],
 
 def _about(change: Change) -> str:
     """Return what is told of a change with two digits of each number alone: 3.61 and 3.6 tell the same."""
-    return change.now if change.form else FRACTION.sub(lambda x: f"{float(x[0]):.2g}", change.now)
+    return change.now if change.form else FRACTION.sub(lambda x: f"{float(x[0]):.2}", change.now)
 
 
 def _border(told: Mapping[str, tuple[str, Change]]) -> tuple[str, ...]:
@@ -403,12 +404,12 @@ def _opposite(leaf: Tensor | RandomTensor) -> Tensor | RandomTensor:
 
 
 def _tiled(program: Program, own: Program) -> Program | None:
-    """Return a program of other shapes with the numbers of its own, again and again; what states sizes has what it has."""
+    """Return a program of other shapes with the numbers of its own, again and again; be they sizes, the library will say."""
     before = iter(smaller.leaves(own))
 
     def filled(leaf: smaller.Leaf) -> smaller.Leaf:
         held = next(before, leaf)
-        if not isinstance(held, Tensor) or smaller.states(held) or "string" in (held.dtype, leaf.dtype):
+        if not isinstance(held, Tensor) or "string" in (held.dtype, leaf.dtype):
             return leaf
         if not math.prod(held.shape) or held.shape == leaf.shape:
             return leaf

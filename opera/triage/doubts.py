@@ -68,6 +68,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         dying: Who fails on its program, too, where nobody is known to run it, or nothing.
         alike: Who gives the same answer as the compiler, where no more implementations give the expected one, or nothing.
         off: By how much it is off, where that is little more than is tolerated (`triage.failure.slight`), or nothing.
+        cut: The float that a wrong integer is cut from, where rounding may have left it on either side, or nothing.
         rounded: How many programs like it are wrong by rounding alone, as a screen has it, and how many by more.
         exact: What the first wrong integer would be without the bounds of its dtype, where that does not hold it, or nothing.
         written: Whether blame lays it on the exporter of what it is given, and another frontend tries that.
@@ -97,6 +98,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     arising: str = ""
     beyond: str = ""
     off: str = ""
+    cut: str = ""
     rounded: tuple[int, int] = (0, 0)
     exact: str = ""
     written: bool = False
@@ -133,6 +135,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"its exported file holds {listed(of.parts)}, wrong by itself: what that shows is to be filed"
     if of.off:
         yield f"it is off by {of.off}: it may be closed as rounding"
+    if of.cut:
+        yield f"as a float it is {of.cut}: it may be closed as rounding"
     if of.rounded[0] > of.rounded[1]:
         alone, more = of.rounded
         yield f"of programs like it {alone} are wrong by rounding alone, {more} by more: it may be closed as rounding"

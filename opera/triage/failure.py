@@ -26,7 +26,7 @@ SLIGHT = 8
 """Times the tolerated deviation up to which a maintainer may take a wrong number for rounding."""
 SEGMENTATION = ("SIGSEGV", "SIGBUS")
 HEAP = re.compile(
-    r"(?:malloc|free|realloc|calloc|munmap_chunk)\(\)|double free|corrupted (?:size|double-linked|unsorted)"
+    r"\b(?:malloc(?:_consolidate)?|free|realloc|m(?:unm|rem)ap_chunk)\(\)|double free|corrupted (?:size|double-linked|unsorted)"
 )
 """How glibc's allocator says that what it keeps beside memory was overwritten (malloc/malloc.c, `malloc_printerr`)."""
 NAMES = re.compile(messages.NAMES)

@@ -66,6 +66,7 @@ class Reduction(msgspec.Struct, frozen=True):
             (opera.triage.reducer.exact).
         contrasts: What becomes of it when one thing of it is changed alone (opera.triage.contrasts).
         written: The file that an exporter makes of it, as text; empty where that is long, or there is none.
+        cut: The float that a wrong integer is cut from, where rounding may have left it on either side (reducer.exact).
         alias: The operator that its own is documented to be another name of, where that passes.
         rounded: How many programs that were asked about are wrong by rounding alone (oracle.screens), and how many fail so.
         parts: Operators of the exported file that are wrong by themselves, where the call is made of several: `MIRROR_PAD
@@ -108,6 +109,7 @@ class Reduction(msgspec.Struct, frozen=True):
     siblings: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     rounded: tuple[int, int] = (0, 0)
+    cut: str = ""
     alias: str = ""
     whatever: bool = False
     settings: tuple[str, ...] = ()

@@ -204,3 +204,19 @@ def test_an_object_that_is_printed_with_all_its_fields_is_named(says, wanted):
 @given(st.text('a(=,) "name.', max_size=60))
 def test_a_text_without_objects_stays_and_none_grows(text):
     assert len(short(text)) <= len(text)
+
+
+def test_what_is_left_over_of_an_operator_names_nothing_that_failed() -> None:
+    """Readers of the first audit called "at its SequenceMark" noise, and those of the thirty-first."""
+    listed = (
+        "-- getitem with a message:\nIndex: 2 is out of bounds\n-- SequenceMark with a message:\nThis is internal\n"
+    )
+    assert of_operator(listed, "SequenceMark") == listed and "internal" not in of_operator(listed, "getitem")
+
+
+def test_sizes_that_an_exporter_does_not_know_are_no_dtypes() -> None:
+    """torch.export numbers them as it meets them."""
+    said = "Pending unbacked symbols {u%d} not in returned outputs FakeTensor(..., size=(1,)) ((1,), u%d)."
+    assert says(said % (7, 9), identifying(said % (0, 2)))
+    wrong = "type %s is none of these"
+    assert not says(wrong % "u8", identifying(wrong % "u16")), "of other messages they are"

@@ -257,6 +257,9 @@ def test_of_another_shape_its_own_numbers_are_asked_about():
     assert made.inputs[0].value.array().tolist() == [[1, 0, 1]]
     shown = [(other, PASSES), (made, FAILS)]
     assert contrasts.contrasts(own, shown) == (Contrast("shape", "2", ("1x3",)),)
+    small = call(np.int64([1, 2]), np.int64([0, 0]))
+    [made] = contrasts.alone(small, [call(np.int64([[1, 2, 3]]), np.int64([[3, 3, 3]]))])
+    assert [x.value.array().tolist() for x in made.inputs] == [[[1, 2, 1]], [[0, 0, 0]]], "integers, too"
 
 
 def test_of_wrong_numbers_neither_nothing_nor_other_shapes_of_many_numbers_are_told_to_be_right():
@@ -272,6 +275,8 @@ def test_numbers_that_are_about_the_same_are_told_once():
     shown = [(call(DATA, bias=x), FAILS) for x in (3.61161, 3.61, 3.6, 4.0, -3.6)]
     [row] = contrasts.contrasts(OWN, shown)
     assert row.fails == ("-3.6", "3.6", "4.0")
+    [row] = contrasts.contrasts(OWN, [(call(DATA, bias=1), FAILS), (call(DATA, bias=1.0), FAILS)])
+    assert row.fails == ("1", "1.0"), "which are two"
 
 
 def test_a_shape_that_is_right_with_some_numbers_says_nothing_where_its_own_is_right_with_others():

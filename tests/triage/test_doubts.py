@@ -234,6 +234,11 @@ def test_what_a_model_should_return_may_meet_a_documented_limit():
     assert not documented(call, wrong, lambda: [Tensor.of(np.array([2**40]))]), "another output may be the wrong one"
 
 
+def test_what_is_cut_from_a_float_that_rounding_moves_is_doubtful():
+    [told] = doubts(Standing(**GOOD, cut="1, from which rounding leads to either side of 1"))
+    assert told.startswith("as a float it is 1, from which rounding")
+
+
 @pytest.mark.parametrize(("rounded", "doubtful"), [((93, 48), True), ((3, 3), False), ((0, 0), False)])
 def test_what_is_mostly_rounding_in_programs_like_it_is_doubtful(rounded, doubtful):
     """OpenVINO's `floor_divide` multiplies by a reciprocal: -0.640625 by itself is 0.99999994, and 0."""

@@ -199,6 +199,7 @@ HEAP = "malloc(): unaligned fastbin chunk detected\nFatal Python error: Aborted"
         (("SIGSEGV", ""), ("SIGABRT", HEAP), True),
         (("SIGABRT", "double free or corruption (out)"), ("SIGSEGV", ""), True),
         (("SIGSEGV", ""), ("SIGBUS", ""), True),
+        (("SIGSEGV", ""), ("SIGABRT", "malloc_consolidate(): invalid chunk size"), True),
         (("SIGSEGV", ""), ("SIGABRT", "terminate called after throwing an instance of 'std::length_error'"), False),
         (("SIGSEGV", ""), ("SIGFPE", ""), False),
         (("SIGABRT", ""), ("SIGABRT", ""), True),

@@ -300,6 +300,7 @@ def test_all_zeros_are_told_at_once():
          "Required inputs (…) are missing from input feed ([x])"),
         ("Reshape error: 8 -> 4\nCompute Shape Error for functional_1/multi_head_attention_1/key_1/MatMul1\ncode=3 onForward",
          "Reshape error: 8 -> 4 Compute Shape Error code=3 onForward"),
+        ("Error for Reshape: bad axis", "Error for Reshape: bad axis"),
         ("Don't support type [BatchMatMul]\nDon't support type [BatchMatMul]", "Don't support type [BatchMatMul]"),
     ],
 )  # fmt: skip

@@ -64,13 +64,14 @@ def asked_about(program: Instance, asked: Asked) -> Iterator[Labelled]:
             good = elements(answer[0].program)
 
 
-def border(failing: Sequence[Program], passing: Iterable[Program]) -> Iterator[Feature]:
+def border(failing: Sequence[Program], passing: Sequence[Program]) -> Iterator[Feature]:
     """Yield that the first tensor has fewer elements than the smallest that passes, where one that fails has just one less; of
     none at all that is told where one without any fails."""
     most = max(map(elements, failing), default=0)
     least = min((x for x in map(elements, passing) if x), default=0)
     if 0 < most == least - 1:
-        yield Feature(f"{FEWER} {least} elements", partial(_fewer, count=least, empty=any(map(_is_empty, failing))))
+        empty = any(map(_is_empty, failing)) and not any(map(_is_empty, passing))
+        yield Feature(f"{FEWER} {least} elements", partial(_fewer, count=least, empty=empty))
 
 
 def _fewer(program: Program, count: int, empty: bool) -> bool:

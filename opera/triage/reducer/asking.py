@@ -220,9 +220,11 @@ class Asker:
         return outcome.verdict == PASS or outcome.details.get("screen") == ILL_CONDITIONED
 
     def rounded(self) -> tuple[int, int]:
-        """Return how many programs that were asked about are wrong by rounding alone, and how many fail as the target does."""
+        """Return how many programs that were asked about are wrong by rounding alone, and how many are wrong by more."""
         shown = self.outcomes.values()
-        return sum(x.details.get("screen") == ILL_CONDITIONED for x in shown), sum(map(self.fails, shown))
+        return sum(x.details.get("screen") == ILL_CONDITIONED for x in shown), sum(
+            x.verdict == INCONSISTENT for x in shown
+        )
 
     def vanished(self, program: Program) -> bool:
         """Whether a program that was asked about passes: where it fails of something else, nothing is known."""
@@ -377,13 +379,8 @@ class Asker:
 
     def look(self, programs: Sequence[Program]) -> list[Outcome]:
         """Return what programs show. Raises Spent where there is no time left to ask."""
-        begun = time.monotonic()
         self.programs.update((x.id, x) for x in programs)
-        new = self._ask(programs, self.question, self.outcomes)
-        if new:
-            self.asked += new
-            quick = (time.monotonic() - begun) / new < QUICK
-            self.batch = AT_A_TIME if quick else 2
+        self._ask(programs, self.question, self.outcomes)
         return [self.outcomes[x.id] for x in programs]
 
     def afresh(self, program: Program) -> Outcome:
@@ -527,20 +524,23 @@ class Asker:
             raise Spent
         return self.probe(msgspec.structs.replace(question, program=asked))
 
-    def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> int:
-        """Ask about the programs that nothing is known of; return how many they are. Raises Spent between two batches: of what
-        is drawn, or slow, one may take as long as hundreds of others."""
+    def _ask(self, programs: Sequence[Program], question: Question, known: dict[str, Outcome]) -> None:
+        """Ask about the programs that nothing is known of. Raises Spent between two batches: of what is drawn, or slow, one may
+        take as long as hundreds of others."""
         left = list({x.id: x for x in programs if x.id not in known}.values())
-        size = self.batch if self.batch < AT_A_TIME else AT_ONCE
-        for some in (left[at : at + size] for at in range(0, len(left), size)):
+        while left:
             if self.budget is not None and self.budget.spent():
                 raise Spent
+            begun, size = time.monotonic(), AT_ONCE if self.asked and self.batch == AT_A_TIME else self.batch
+            some, left = left[:size], left[size:]
             known.update((x.id, Outcome(ERROR, "", "opera", "nobody answered")) for x in some)
             for program in some:
                 self.probe.submit(msgspec.structs.replace(question, program=self.captured(program)), tag=program.id)
             for answer in self.probe.answers():
                 known[answer.tag] = answer.outcome if question is self.question else witness.taken(answer.outcome)
-        return len(left)
+            if question is self.question:
+                self.asked += len(some)
+                self.batch = AT_A_TIME if (time.monotonic() - begun) / len(some) < QUICK else 2
 
 
 def captured(program: Program) -> Captured:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+
+import msgspec
 
 from opera.oracle import manner
 from opera.oracle.messages import identifying, says
-from opera.programs.program import Program
+from opera.programs.program import Instance, Program
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
 from opera.triage import contrasts
 from opera.triage.conditions import around, near
@@ -25,7 +27,8 @@ MOST = 32
 
 def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, str]]:
     """Return programs that were asked about in which one thing alone is another than in this one, and what each shows
-    (FAILS and others of opera.triage.contrasts); a few are asked about now, whose numbers differed besides.
+    (FAILS and others of opera.triage.contrasts); a few are asked about now: whose numbers or outputs differed besides, or that
+    have another text of the corpus.
 
     Args:
         target: What the program's script shows: its words may differ in numbers from those that the search began with.
@@ -33,11 +36,11 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
     wrong = target.verdict == INCONSISTENT
     with suppress(Spent):
         known = [x for name, x in ask.programs.items() if name in ask.outcomes]
+        ask.look(list(itertools.islice(_returning(program, known), MOST)))
+        known = [x for name, x in ask.programs.items() if name in ask.outcomes]
         loud = wrong and "drawn" not in target.details
         made = contrasts.alone(program, known, wrong=loud, corpus=ask.corpus)
-        some = list(itertools.islice(made, MOST))
-        for at in range(0, len(some), ask.batch):
-            ask.look(some[at : at + ask.batch])
+        ask.look(list(itertools.islice(made, MOST)))
     found: list[tuple[Program, str]] = []
     for x in [x for name, x in ask.programs.items() if name in ask.outcomes]:
         change = contrasts.change(x, program)
@@ -46,6 +49,16 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
                 shows = _shows(ask, target, program, x, change)
                 found += [(x, shows)] if shows else []
     return found
+
+
+def _returning(program: Program, known: Iterable[Program]) -> Iterator[Program]:
+    """Yield programs that differ in one thing, and were asked for all outputs, asked for those of the program alone."""
+    for x in known if any(program.outputs) else ():
+        if isinstance(x, Instance) and not any(x.outputs):
+            made = msgspec.structs.replace(x, outputs=program.outputs)
+            change = contrasts.change(made, program)
+            if change is not None and change.alone:
+                yield made
 
 
 def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Contrast]:

@@ -48,12 +48,21 @@ class Asking(Protocol):
 
 
 def beyond(ask: Asking, program: Program, shown: Outcome) -> str:
-    """Return what the first wrong integer of an output would be without bounds, in words, where its dtype does not hold it, or
-    where it is one off and made of a float that rounding may leave on either side; of a crash, the first such integer that is
-    expected; nothing where there is none, or nobody knows.
+    """Return what the first wrong integer of an output would be without bounds, in words, where its dtype does not hold it; of
+    a crash, the first such integer that is expected; nothing where there is none, or nobody knows.
     """
     with suppress(Spent):
-        return _beyond(ask, program, shown) or _of_float(ask, program, shown)
+        return _beyond(ask, program, shown)
+    return ""
+
+
+def cut(ask: Asking, program: Program, shown: Outcome) -> str:
+    """Return the float that the first wrong integer is cut from, in words, where it is one off, the same call that names a
+    dtype of floats is right, and that float is an integer but for rounding: `BlackmanWindow` of uint8 cuts 0.99999994 to 0.
+    Nothing where all floats are integers: those are exact.
+    """
+    with suppress(Spent):
+        return _cut(ask, program, shown)
     return ""
 
 
@@ -112,7 +121,7 @@ def _exact(ask: Asking, program: Program, shown: Outcome) -> tuple[float, str] |
     """Return what the first wrong integer is without bounds, and its dtype; None where it is no integer, or nobody knows."""
     seen = shown.details
     numbers = [seen.get(x) for x in ("expected", "actual")]
-    if shown.verdict != INCONSISTENT or any(not isinstance(x, int) or isinstance(x, bool) for x in numbers):
+    if not _of_integers(shown):
         return None
     if not isinstance(program, Instance) or any(x.search(program.operator) for x in (DIVIDES, BITWISE)):
         return None
@@ -128,22 +137,28 @@ def _exact(ask: Asking, program: Program, shown: Outcome) -> tuple[float, str] |
     return None
 
 
-def _of_float(ask: Asking, program: Program, shown: Outcome) -> str:
-    """Return the float that the first wrong integer is made of, where it is one off, the same call that names a dtype of floats
-    is right, and that float is an integer but for rounding: `BlackmanWindow` of uint8 cuts 0.99999994 to 0."""
-    if not isinstance(program, Instance) or shown.verdict != INCONSISTENT or shown.details.get("max_abs") != 1:
+def _of_integers(shown: Outcome) -> bool:
+    """Whether an integer was expected, and another one returned."""
+    numbers = [shown.details.get(x) for x in ("expected", "actual")]
+    return shown.verdict == INCONSISTENT and all(isinstance(x, int) and not isinstance(x, bool) for x in numbers)
+
+
+def _cut(ask: Asking, program: Program, shown: Outcome) -> str:
+    if not isinstance(program, Instance) or not _of_integers(shown) or shown.details.get("max_abs") != 1:
         return ""
     place, index = _where(program, shown.details)
     for name, x in ask.programs.items():
         right = name in ask.outcomes and ask.outcomes[name].verdict == PASS
-        if right and isinstance(x, Instance) and _of_another_type(x, program):
-            found = _at(ask.reference(x), place, index)
-            if (
-                found is not None
-                and "float" in found[1]
-                and abs(found[0] - round(found[0])) <= STEP * max(1, abs(found[0]))
-            ):
-                return f"{found[0]:.9g}, from which rounding leads to either side of {round(found[0])}"
+        if not right or not isinstance(x, Instance) or not _of_another_type(x, program):
+            continue
+        outputs = ask.reference(x)
+        found = _at(outputs, place, index)
+        if found is None or "float" not in found[1] or not np.isfinite(found[0]):
+            continue
+        held = outputs[place] if outputs else None
+        numbers = simpler.numbers(held) if isinstance(held, Tensor) else np.zeros(0)
+        if np.any(numbers != np.round(numbers)) and abs(found[0] - round(found[0])) <= STEP * max(1, abs(found[0])):
+            return f"{found[0]:.9g}, from which rounding leads to either side of {round(found[0])}"
     return ""
 
 

@@ -12,6 +12,7 @@ from typing import cast
 from opera import libraries
 from opera.libraries import Lowering
 from opera.oracle import location
+from opera.oracle.randomness import FORMS
 from opera.programs.program import Program
 from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
 from opera.triage.conditions.deciding import Lowers
@@ -38,6 +39,7 @@ def parts(ask: Lowers, program: Program, shown: Outcome) -> tuple[str, ...]:
     with suppress(Spent):
         for name in dict.fromkeys(x for x in ask.lowered(program) if x != at):
             calls = [x for x in cast(Lowering, library).plainest(name) if x.operator not in program.operators]
-            wrong = (x for x, now in zip(calls, ask.look(calls), strict=True) if now.verdict == INCONSISTENT)
+            shown_ = zip(calls, ask.look(calls), strict=True)  # of a crash nothing is screened: a form is no rounding
+            wrong = (x for x, now in shown_ if now.verdict == INCONSISTENT and (composed or now.symptom in FORMS))
             found += [f"{name} ({x.operator})" for x in wrong][:1]
     return tuple(found)

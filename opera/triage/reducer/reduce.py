@@ -209,10 +209,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     written = ""
     with suppress(Spent):
         written = ask.written(found)
-    bounded = exact.beyond(ask, found, outcome)
+    bounded, cut = exact.beyond(ask, found, outcome), exact.cut(ask, found, outcome)
     ask.budget = Budget(SIBLINGS * seconds)  # at last: what they show is nothing of this program
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
-    rounded = ask.rounded()
+    rounded = ask.rounded() if outcome.symptom in NUMBERS else (0, 0)
     another = alias(found)
     named, within = same_by_others(ask, workspace, found, another), parts(ask, found, outcome)
     family = siblings(ask, workspace, found, told, defaults)
@@ -222,6 +222,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         reduction,
         contrasts=shown,
         exact=bounded,
+        cut=cut,
         written=written,
         siblings=family,
         parts=within,

@@ -34,6 +34,8 @@ MOST, ASKED, TRIED, AT_A_TIME = 6, 24, 120, 8
 """Programs of a sibling that are read; siblings that are asked about: of those that its library takes, in all, at a time."""
 NAMED, SIMILAR = 3, 0.6
 """Operators that are told of those which compute the same and pass, and how similar their names are at least."""
+UNNAMED = re.compile(r"output_\d+")
+"""How an output is called of a library that names none."""
 OTHERS, PLAIN = 4, 64
 """Further calls by which a sibling is put to the test, and how many elements they have at most."""
 
@@ -105,14 +107,14 @@ def same_by_others(ask: Asker, workspace: Workspace, program: Program, known: st
     the same: `torch.div` beside `torch.divide`. None of what is drawn: two draws tell nothing of who computes the same.
 
     Args:
-        known: One that is asked about whatever its name: an `alias`.
+        known: One that is asked about whatever its name and the corpus, and told first: an `alias`.
     """
     if not isinstance(program, Instance) or "drawn" in (ask.target.details if ask.target else {}):
         return ()
     found, own = list[str](), _split(program.operator)[1]
 
     def similar(operator: str) -> bool:
-        return operator != program.operator and (operator == known or _likeness(own, _split(operator)[1]) >= SIMILAR)
+        return operator != program.operator and _likeness(own, _split(operator)[1]) >= SIMILAR
 
     def called_alike(x: Instance) -> bool:
         same = [y.value for y in x.inputs] == [y.value for y in program.inputs]
@@ -120,12 +122,14 @@ def same_by_others(ask: Asker, workspace: Workspace, program: Program, known: st
         return same and x.params.keys() == program.params.keys() and all(smaller.same(*y) for y in pairs)
 
     with suppress(Spent):
-        near = sorted(filter(similar, _named(workspace, program)), key=lambda x: x != known)[:AT_A_TIME]
+        named = [msgspec.structs.replace(program, operator=known)] if known else []
+        near = itertools.islice(filter(similar, _named(workspace, program)), AT_A_TIME)
         put = (_in_place(workspace, program, x) for x in near)
-        ask.look([x[0] for x in put if x is not None and called_alike(x[0])])
+        ask.look([*named, *(x[0] for x in put if x is not None and called_alike(x[0]))])
         others = (x for x in ask.programs.values() if isinstance(x, Instance) and similar(x.operator))
+        passing = [x for x in (*named, *others) if ask.vanished(x) and called_alike(x)]
         wanted = ask.reference(program)
-        for x in itertools.islice((x for x in others if ask.vanished(x) and called_alike(x)), AT_A_TIME):
+        for x in passing[:AT_A_TIME]:
             if wanted is not None and ask.reference(x) == wanted:
                 found.append(x.operator)
     return tuple(dict.fromkeys(found))[:NAMED]
@@ -205,12 +209,13 @@ def _in_place(workspace: Workspace, program: Instance, name: str) -> tuple[Insta
     """
     read = map(parse, instances.of_operator(workspace, program.library, name, MOST, BYTES))
     given = [x.value for x in program.inputs if x.value is not None]
+    unnamed = all(not x or UNNAMED.fullmatch(x) for x in program.outputs)  # one alone may be asked for
     made = []
     for test in (x for x in read if isinstance(x, Instance)):
         own = {x.name: program.params[x.name] for x in test.inputs if x.name in program.params}  # a number, or a tensor
         taking = [x for x in test.inputs if x.name not in own]
         names = [x.name for x in taking if x.value is not None]
-        if len(names) != len(given) or bool(test.outputs) != bool(program.outputs):
+        if len(names) != len(given) or (bool(test.outputs) != bool(program.outputs) and not unnamed):
             continue
         held = dict(zip(names, given, strict=True))
         other = msgspec.structs.replace(
@@ -218,7 +223,8 @@ def _in_place(workspace: Workspace, program: Instance, name: str) -> tuple[Insta
             params={x: program.params.get(x, y) for x, y in test.params.items()} | own,
             inputs=tuple(Operand(x.name, held.get(x.name)) for x in taking),  # what is left out keeps its place
         )
-        made.append((msgspec.structs.replace(called_as(other, program), outputs=test.outputs), other))
+        outputs = test.outputs or program.outputs
+        made.append((msgspec.structs.replace(called_as(other, program), outputs=outputs), other))
     return min(made, key=lambda x: _unlike(program, x[0]), default=None)
 
 

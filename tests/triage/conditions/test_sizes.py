@@ -87,4 +87,6 @@ def test_what_is_told_of_a_border_holds_of_no_elements_where_that_was_seen(fails
     """OpenVINO has no output of what TensorFlow folds, empty or not; another compiler might pass what is empty."""
     seen = ([call((0, 2))], []) if fails else ([], [call((0, 2))])
     [found] = sizes.border([call((3,)), *seen[0]], [call((4,)), *seen[1]])
+    [both] = sizes.border([call((3,)), call((0, 2))], [call((4,)), call((2, 0))])
+    assert not both.holds(call((0,))), "one fails, and one passes"
     assert (found.says, found.holds(call((0,)))) == ("fewer than 4 elements", fails)

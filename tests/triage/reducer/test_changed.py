@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -11,7 +12,8 @@ from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, 
 from opera.run.probe import Question
 from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES
 from opera.triage.reducer.asking import Asker
-from opera.triage.reducer.changed import alone
+from opera.triage.reducer.changed import alone, outputs
+from opera.triage.sentence import RETURNED
 
 
 def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say() -> None:
@@ -112,3 +114,33 @@ def test_wrong_outputs_are_wrong_otherwise_in_another_respect_and_what_varies_ma
     ask.target = target
     own = Instance("onnx", "Any", {"k": 0.0}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
     assert {x.params["k"]: how for x, how in alone(ask, own, ask.target)} == wanted
+
+
+def test_what_becomes_of_another_output_and_of_a_result_that_goes_on_is_told_if_it_was_seen() -> None:
+    """`native_layer_norm` fails of its second output; `abs` of float16 has a wrong dtype as an output of the model alone."""
+    call = Instance("torch", "torch.abs", {}, (Operand("input", Tensor.of(np.float32([1, 2]))),), (), {})
+    second = msgspec.structs.replace(call, outputs=("", "output_1"))
+    ask = Asker(None, Question(frontend="openvino-torch"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes.get(x.id, Outcome(PASS)) for x in asked]  # type: ignore[method-assign]
+    ask.outcomes = {second.id: Outcome(CRASH)}
+    assert not [*outputs(ask, second, ())], "the first alone was not asked about"
+    ask.outcomes[msgspec.structs.replace(call, outputs=("output_0",)).id] = Outcome(PASS)
+    [row] = outputs(ask, second, ())
+    assert (row.own, row.passes) == ("the second alone", ("the first alone",))
+    assert [x.what for x in outputs(ask, call, (RETURNED,))] == ["its result", "outputs that are returned"]
+
+
+def test_what_was_asked_for_all_outputs_is_asked_again_for_the_one_of_the_program() -> None:
+    call = Instance("torch", "torch.topk", {"k": 1}, (Operand("input", Tensor.of(np.float32([1, 2]))),), (), {})
+    own, other = msgspec.structs.replace(call, outputs=("", "output_1")), msgspec.structs.replace(call, params={"k": 2})
+    target = Outcome(CRASH, "load", "RuntimeError", "no rule for this output")
+    ask = Asker(None, Question(frontend="openvino-torch"))  # type: ignore[arg-type]
+
+    def look(asked):
+        ask.programs.update((x.id, x) for x in asked)
+        return [ask.outcomes.setdefault(x.id, Outcome(PASS)) for x in asked]
+
+    ask.look = look  # type: ignore[method-assign]
+    ask.programs, ask.outcomes, ask.target = {other.id: other}, {other.id: target}, target
+    told = alone(ask, own, target)
+    assert told == [(msgspec.structs.replace(other, outputs=own.outputs), PASSES)]

@@ -116,16 +116,26 @@ def test_of_floats_and_crashes_nothing_is_told():
     assert exact.beyond(ask, program, Outcome("crash", "load")) == ""
 
 
-@pytest.mark.parametrize(("float_", "off", "told"), [(1.0, 1, True), (0.75, 1, False), (1.0, 2, False)])
-def test_an_integer_that_is_cut_from_a_float_which_is_right_may_be_rounding(
-    float_: float, off: int, told: bool
-) -> None:
+@pytest.mark.parametrize(
+    ("floats", "off", "told"),
+    [
+        ((0.4, 1.0), 1, True),
+        ((0.4, 0.75), 1, False),
+        ((0.4, 1.0), 2, False),
+        ((3.0, 1.0), 1, False),  # a sum of integers is exact
+        ((0.4, np.nan), 1, False),
+        ((0.4, np.inf), 1, False),
+    ],
+)
+def test_an_integer_that_is_cut_from_a_float_which_is_right_may_be_rounding(floats: Any, off: int, told: bool) -> None:
     """OpenVINO's Blackman window is 0.99999994 in its middle, which is right, and 0 as uint8."""
     window = Instance("onnx", "BlackmanWindow", {"output_datatype": 2}, (), ("y",), {"opset": {"": 17}})
     as_float = Instance("onnx", "BlackmanWindow", {"output_datatype": 1}, (), ("y",), {"opset": {"": 17}})
     ask = Ask(None, None)
     ask.programs, ask.outcomes = {as_float.id: as_float}, {as_float.id: Outcome(PASS)}
-    ask.reference = lambda x: [Tensor.of(np.float32([0, float_]) if x == as_float else np.uint8([0, 1]))]  # type: ignore[method-assign]
+    ask.reference = lambda x: [Tensor.of(np.float32(floats) if x == as_float else np.uint8([0, 1]))]  # type: ignore[method-assign]
     details = {"output": "y", "index": "[1]", "expected": 1, "actual": 1 - off, "max_abs": off}
-    found = exact.beyond(ask, window, Outcome(INCONSISTENT, "infer", "value", details=details))
+    found = exact.cut(ask, window, Outcome(INCONSISTENT, "infer", "value", details=details))
     assert bool(found) is told and ("either side of 1" in found) is told
+    true = {**details, "expected": True, "actual": False}
+    assert not exact.cut(ask, window, Outcome(INCONSISTENT, "infer", "value", details=true)), "that is no integer"

@@ -203,8 +203,11 @@ def test_those_of_similar_names_that_compute_the_same_and_pass_are_told(workspac
     assert set(told) == {"Div", "DivideBy"}, (
         "Dive fails, Divided is another number, Sin another name, DivideOut no floor"
     )
-    workspace.insert([Captured(node("Over", rounding="trunc"), Provenance("suites", "t", ""))])
-    assert "Over" in same_by_others(ask, workspace, own, "Over"), "whatever its name, where it is known to be the same"
+    told = same_by_others(ask, workspace, own, "other::Over")
+    assert told[0] == "other::Over", "whatever its name and the corpus, where it is known to be the same"
+    alone = msgspec.structs.replace(own, outputs=("", "output_1"))
+    ask.look([alone])
+    assert set(same_by_others(ask, workspace, alone)) >= {"DivideBy"}, "one output alone is asked for"
     ask.target = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "constant"})
     assert not same_by_others(ask, workspace, own)
 
