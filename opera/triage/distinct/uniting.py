@@ -24,7 +24,8 @@ from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
 from opera.triage.failure import NUMBERS, is_invalid
 from opera.triage.reduction import Reduction, is_form_of
-from opera.triage.sentence import EMPTY
+from opera.triage.sentence import EMPTY, of_version
+from opera.triage.shrink import smaller
 
 NOTHING = "nothing is computed"
 SEVERAL = 3
@@ -138,6 +139,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     - A wrong dtype, shape or count comes from one converter, and the same decides it, whatever calls lead there.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
+    - ONNX's checker refuses what is written of the same dtypes below the same version, whatever operator has them from then on.
     - ONNX's checker refuses what is written of one operator, and the same decides, dtypes and ranks apart: at which node it
       stops, and in which dimension, hangs on the shapes.
     - The same decides, and that is narrow: how an input comes to the model, that an output is asked for; or these are several,
@@ -171,6 +173,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     several = names | also | frozenset(map(removable.key, x.circumstances))
     if shown.verdict == INCONSISTENT and len(several) >= SEVERAL:
         yield "several", operators, several
+    if is_invalid(shown) and (below := frozenset(says for says in x.settings if of_version(says))):
+        yield "version", below, frozenset(y.dtype for y in smaller.leaves(program))
     if is_invalid(shown) and not all(kinship.vague(x) or " rank " in x or x == EMPTY for x in several):
         yield "invalid", operators, several
 

@@ -89,6 +89,8 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
         return contrasts.DIES
     if fails:
         return contrasts.LIKEWISE if says_the_same(target, shown) else ""
+    if target.verdict == UNSTABLE and shown.verdict in (INCONSISTENT, UNSTABLE):
+        return ""  # memory that nobody wrote is wrong in one way, and in the next run in another
     in_like_words = target.verdict in (CRASH, REFUSED) and same_words(target, shown)
     if in_like_words or not ask.otherwise(program):
         return ""

@@ -123,7 +123,7 @@ def reduce_all(
                 scripts.write(workspace, finding, found[finding], script)
             except OperaError as error:
                 tell(f"no script for {finding}: {error.what}")
-        done = closing.done(workspace)
+        done, met = closing.done(workspace), {(x.finding, x.test) for of in found.values() for x in of}
         for finding in [x for x in found if x in done]:
             given = min(seconds, end - time.monotonic())
             for verdict in _others(workspace, probe, found[finding], given, fresh if again else None):
@@ -135,13 +135,14 @@ def reduce_all(
                     continue
                 stands = store(workspace, made)
                 name = finding if verdict in found[finding] else verdict.finding
+                met.add((name, verdict.test))
                 tell(told(workspace, name, made) + (EARLIER if stands is not made else ""))
                 _cut(workspace, probe, name, stands, min(seconds, end - time.monotonic()), tell, mistakes)
         at = {(x.frontend, x.environment) for of in found.values() for x in of}
         closing.ask_kin(workspace, probe, min(max(seconds, KIN * total), last - BLAME * total - time.monotonic()), at)
         causes.remember(workspace, before)
         now = causes.causes(workspace)
-        names = {now.of(x.finding, x.test) for of in found.values() for x in of}
+        names = {now.of(*x) for x in met}
         closing.ask_blame(workspace, probe, names, last - time.monotonic(), tell)
         if shown := names & closing.done(workspace):  # of several that turned out to be one, one program is shown
             scripts.write_all(workspace, shown, anew=shown)

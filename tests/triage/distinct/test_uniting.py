@@ -361,3 +361,25 @@ def test_what_sets_an_operator_apart_from_the_one_that_it_is_another_name_of_is_
     ]
     found = [x._replace(reduction=msgspec.structs.replace(x.reduction, alias=alias)) for x in found]
     assert (concluded(found, {"F1": ["t1"], "F2": ["t2"]}).of("F2", "t2") == "F1") is one
+
+
+@pytest.mark.parametrize(
+    ("dtype", "version", "one"), [("f2", "22", True), ("f4", "22", False), ("f2", "21", False), ("f2", "", False)]
+)
+def test_files_that_are_invalid_below_one_version_are_one_cause_whatever_operator(
+    dtype: str, version: str, one: bool
+) -> None:
+    """`acos` and `elu` of bfloat16: ONNX has either from opset 22 on."""
+    says = (f"opset_version is below {version}",) if version else ()
+    found = [
+        reduced(
+            f"F{n}", f"t{n}", program(f"torch.{name}", value=Tensor.of(np.ones(2, of))),
+            outcome=Outcome(CRASH, "compile", "InferenceError", f"{formal} typestr: T, has unsupported type"),
+        )
+        for n, (name, formal, of) in enumerate((("acos", "input", "f2"), ("elu", "X", dtype)), 1)
+    ]  # fmt: skip
+    told = [("opset_version is below 22",) if version else (), says]
+    found = [
+        x._replace(reduction=msgspec.structs.replace(x.reduction, settings=y)) for x, y in zip(found, told, strict=True)
+    ]
+    assert (concluded(found, {"F1": ["t1"], "F2": ["t2"]}).of("F2", "t2") == "F1") is one

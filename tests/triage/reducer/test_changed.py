@@ -144,3 +144,22 @@ def test_what_was_asked_for_all_outputs_is_asked_again_for_the_one_of_the_progra
     ask.programs, ask.outcomes, ask.target = {other.id: other}, {other.id: target}, target
     told = alone(ask, own, target)
     assert told == [(msgspec.structs.replace(other, outputs=own.outputs), PASSES)]
+
+
+def test_what_varies_is_never_told_to_fail_otherwise_by_what_one_run_returned() -> None:
+    """TVM leaves the sum of nothing unwritten: a NaN of another `ord` was "otherwise", and is unwritten, too."""
+    programs = [
+        Instance("onnx", "Norm", {"p": p}, (Operand("X", Tensor.of(np.float32([]))),), ("Y",), {}) for p in (1, 2, 3)
+    ]
+    ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
+    ask.otherwise = lambda asked: True  # type: ignore[method-assign]
+    ask.target = Outcome(UNSTABLE, "infer", UNSTABLE)
+    ask.programs = {x.id: x for x in programs}
+    shown = (
+        ask.target,
+        Outcome(INCONSISTENT, "infer", "nan-mask"),
+        Outcome(CRASH, "load", "ValueError", "no such order"),
+    )
+    ask.outcomes = dict(zip(ask.programs, shown, strict=True))
+    assert alone(ask, programs[0], ask.target) == [(programs[2], OTHERWISE)]

@@ -9,10 +9,11 @@ from faults.onnx_faults import Silent, relu
 
 from opera.programs.verdicts import Limits
 from opera.run import driver as stage
-from opera.store.workspace import Workspace
+from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage.findings import findings
 from opera.triage.reducer import reducing
 from opera.triage.reducer.reduce import NotReduced
+from opera.triage.reproducers import scripts
 
 
 def test_a_mistake_in_one_reduction_is_raised_once_the_others_are_done(
@@ -49,3 +50,21 @@ def test_a_mistake_in_a_plain_form_costs_no_reduction(monkeypatch: pytest.Monkey
     reducing._cut(nothing, nothing, "F1", nothing, 1.0, told.append, mistakes)
     assert told == ["F1 has no plain form: opera itself failed with AttributeError"]
     assert [str(x) for x in mistakes] == ["params"]
+
+
+def test_a_finding_of_which_another_ones_member_was_reduced_has_the_script_of_that(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The draft of a finding told of `mm`, and its script, which a run had written, of `multi_dot`."""
+    pytest.importorskip("onnx")
+    workspace.add_captured([relu(7, "LeakyRelu")])
+    options = stage.Options(compilers=("faults.onnx_faults:routes",), workers=1, limits=Limits(20.0))
+    stage.run(workspace, options, Silent())
+    of = scripts.members(workspace)
+    one, other = sorted(of)
+    scripts.write_all(workspace)
+    before = {x: (workspace.root / REPRODUCERS / f"{x}.py").read_text() for x in (one, other)}
+    monkeypatch.setattr(reducing, "_others", lambda *_: iter(of[other]))
+    reducing.reduce_all(workspace, [one], 20.0, 120.0, lambda _: None, workers=1)
+    after = {x: (workspace.root / REPRODUCERS / f"{x}.py").read_text() for x in (one, other)}
+    assert [after[x] != before[x] for x in (one, other)] == [True, True]
