@@ -233,6 +233,8 @@ def decide(
         ("", "", ""),
     )
     raised = f"; it is raised in {where}" if where and part == KERNEL else ""
+    alone = next((x for x in by[EACH] if now.stage != "load" and _dies_alike(x.outcome, now)), None)
+    raised += f"; {name} fails so by itself" if alone and (name := _alone(alone.outcome)) else ""
     for found in by[COUNTED]:
         if now.stage != "load" and found.right and now.verdict in (INCONSISTENT, UNSTABLE, ABORT):
             return CONVERSION, f"{FROM_END}: it is right by {found.way}"
@@ -254,11 +256,8 @@ def decide(
         return part, f"it says what only the {part} says: {words}"
     if part:
         return part, f"it names a place of the {part} in the compiler's sources{f' ({where})' if where else ''}"
-    for found in by[EACH]:
-        if now.stage != "load" and _dies_alike(found.outcome, now):
-            message = found.outcome.message
-            name = message.partition(BY_ITSELF)[0] if found.outcome.verdict == CRASH else last(message)
-            return KERNEL, f"{name or 'an operator'} fails so by itself: {found.way}"
+    if alone is not None:
+        return KERNEL, f"{_alone(alone.outcome) or 'an operator'} fails so by itself: {alone.way}"
     if now.stage == "load":
         return CONVERSION, "it is raised while the model is converted"
     passes = [*(_by_constants(x) for x in by[CONSTANTS] if x.right), *(x.way for x in by[ROUTE] if x.right)]
@@ -267,6 +266,11 @@ def decide(
     alike = next((f": {x.way}, is wrong too, and may have the kernels' fault" for x in by[OWN] if x.wrong), "")
     alike = f": it passes by way of {passes[0]}, of which nothing else is known" if passes else alike
     return UNKNOWN, f"what was tried does not tell{alike}"
+
+
+def _alone(outcome: Outcome) -> str:
+    """Return the operator that failed when each was run by itself; nothing where that is not told."""
+    return outcome.message.partition(BY_ITSELF)[0] if outcome.verdict == CRASH else last(outcome.message)
 
 
 def _by_itself(nodes: Iterable[Tried]) -> tuple[str, str] | None:

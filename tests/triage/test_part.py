@@ -55,6 +55,15 @@ def test_operators_by_themselves_tell_who_is_wrong() -> None:
             "kernel",
             "Gather (axis=0) fails so by itself",
         ),
+        (
+            Outcome(ABORT, "compile", "SIGFPE"),
+            [
+                Tried(APART, "as numpy has it", Outcome(PASS)),
+                Tried(EACH, "each", Outcome(ABORT, "infer", "SIGFPE", "Gather (axis=0) by itself: \nFatal")),
+            ],
+            "kernel",
+            "is right: as numpy has it; Gather (axis=0) fails so by itself",
+        ),
         (Outcome(UNSTABLE, "infer"), [Tried(EACH, "each", Outcome(UNSTABLE, "infer"))], "kernel", "by itself"),
         (Outcome(UNSTABLE, "infer"), [Tried(EACH, "each", WRONG)], "unknown", "does not tell"),
     ]
