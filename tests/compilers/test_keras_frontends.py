@@ -292,3 +292,21 @@ def test_of_several_operators_that_fail_the_first_of_the_graph_is_told(make, run
     stage, error = run(openvino, case)
     assert stage == "load" and "-- Imag with a message" in str(error)
     assert openvino.FRONTENDS["keras"].conversion_function(case, error).startswith("FFT@fft_base.cpp:")
+
+
+def test_a_converter_is_told_with_the_operator_where_that_has_another_name() -> None:
+    """TVM converts a WHERE of one input as a SELECT, and a title told of a SELECT that no file had."""
+    pytest.importorskip("tvm")
+    from tvm.relax.frontend.tflite.tflite_frontend import ExprTable, OperatorConverter
+
+    from opera.compilers.tvm.keras import _called
+
+    converter = OperatorConverter(None, None, ExprTable(), None)
+    told = {x: _called(converter, x).rpartition(".")[2] for x in ("WHERE", "SELECT_V2", "TILE", "ADD", "NO_SUCH")}
+    assert told == {
+        "WHERE": "convert_select[WHERE]",
+        "SELECT_V2": "convert_select",
+        "TILE": "convert_tile",
+        "ADD": "_convert_elemwise[ADD]",
+        "NO_SUCH": "NO_SUCH",
+    }

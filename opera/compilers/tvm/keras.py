@@ -62,9 +62,9 @@ class Keras(Onnx):
         """Return the converter that raised, else the function of the importer that did, which looked at no operator, else the
         converter that TVM chooses for what the layer became.
 
-        A converter is told as `tflite_frontend:OperatorConverter.convert_conv2d`; one that serves several operators is told
-        with the operator: `tflite_frontend:OperatorConverter._convert_elemwise[ADD]`. Where several operators matter and none
-        raised, that is told as `expanded LSTM`.
+        A converter is told as `tflite_frontend:OperatorConverter.convert_tile`; one that serves several operators, or one of
+        another name, is told with the operator: `tflite_frontend:OperatorConverter._convert_elemwise[ADD]`. Where several
+        operators matter and none raised, that is told as `expanded LSTM`.
         """
         if case.artefact != "tflite":
             return super().conversion_function(case, error)
@@ -101,6 +101,8 @@ def _called(converter: Any, code: str) -> str:
     method = converter.convert_map.get(code)
     if method is None:
         return code
-    shared = isinstance(method, functools.partial)
-    name = (method.func if shared else method).__qualname__
+    partial = isinstance(method, functools.partial)
+    name = (method.func if partial else method).__qualname__
+    own = re.sub(r"_|convert", "", name.rpartition(".")[2].lower())
+    shared = partial or own not in code.replace("_", "").lower()  # that of SELECT converts a WHERE of one input, too
     return f"tflite_frontend:{name}[{code}]" if shared else f"tflite_frontend:{name}"
