@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from opera.compilers import LESS, LOWERED, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
+from opera.compilers import LESS, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
 from opera.compilers.shared import messages, tflite_models
 from opera.compilers.shared.messages import unsupported as first_rule
 from opera.compilers.shared.packing import CannotCarry, Made, of_numpy
@@ -29,7 +29,6 @@ PRELOAD = ("_tools", "MNN")
 RECIPE = f"{RECIPES}.mnn"
 UNSUPPORTED = messages.table("mnn", "converter", "module")
 UNOPTIMISED = Way("unoptimised", LESS, "converted without graph optimisations (--optimizeLevel 0)", "load")
-OPERATORS = Way("operators", LOWERED, "the operators of the TFLite model", "load")
 
 
 def version() -> str:
@@ -92,7 +91,7 @@ class Keras(Onnx):
     """MNN's importer of TensorFlow Lite models, by which Keras models get to it."""
 
     VARIANTS = (Variant("tflite", "tflite", preload=("tflite",), exports="model.mnn"),)
-    WAYS = (UNOPTIMISED, OPERATORS)
+    WAYS = (UNOPTIMISED, tflite_models.OPERATORS)
 
     def export(self, case: Case, path: Path) -> None:
         from opera.compilers.recipes import mnn_tflite as recipe
@@ -103,7 +102,7 @@ class Keras(Onnx):
     def load(self, case: Case) -> Any:
         from opera.compilers.recipes import mnn_tflite as recipe
 
-        if case.way == OPERATORS.name:
+        if case.way == tflite_models.OPERATORS.name:
             raise Made(" ".join(name for name, _ in _nodes(case.model)))
         return recipe.load_tflite(str(case.model))
 

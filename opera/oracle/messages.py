@@ -106,6 +106,8 @@ LETTERS = 3
 """An identifying text has so many letters at least."""
 NAMES = r"(?<=\bError for )\S+|\b(?:Stateful)?PartitionedCall(?:_\d+)?(?::\d+)?|\bserving_default_\w+(?::\d+)?"
 """Names of tensors that converters have made: of MNN's messages, of TensorFlow's graphs."""
+OF_TENSOR = re.compile(r"(?<=Compute Shape Error) for \S+")
+"""How MNN names the tensor that it stops at: the next model has another."""
 PRINTED = r", dtype=torch\.\w+"
 """How a tensor of PyTorch's is printed, if its dtype is not the default."""
 VARIES = re.compile(

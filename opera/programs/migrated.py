@@ -151,10 +151,10 @@ def artefact(manifest: Manifest, directory: Path, name: str) -> Artefact | None:
 def asked_for(manifest: Manifest, directory: Path, name: str) -> Artefact | None:
     """Return an artefact as `artefact` does; of a test that holds nothing as a constant the one in which all is fed, where that
     of constants is asked for."""
-    plain = name.removesuffix(CONSTANTS)
-    return artefact(manifest, directory, name) or (
-        artefact(manifest, directory, plain) if plain != name and not manifest.constants else None
-    )
+    found = artefact(manifest, directory, name)
+    if found is None and name.endswith(CONSTANTS) and not manifest.constants:
+        return artefact(manifest, directory, name.removesuffix(CONSTANTS))
+    return found
 
 
 def read_values(directory: Path, which: str) -> list[Value]:

@@ -176,8 +176,9 @@ def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value
         shown: Programs, and what each shows (FAILS, LIKEWISE, PASSES, OTHERWISE, WRONG, DIES).
         value: Whether numbers are wrong. Where it passes with others of its own shape, or has too many to be told, what it does
             with some of another shape says nothing of shapes; nor does another dtype that does not hold its numbers. What has
-            no elements is right whatever is computed.
+            no elements is right whatever is computed, and says nothing of what has some.
     """
+    vacuous = value and not smaller.is_empty(program)
     found: dict[tuple[str, str], tuple[str, dict[str, tuple[str, Change]]]] = {}
     for x, how in shown:
         made = change(x, program)
@@ -187,7 +188,7 @@ def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value
             and (made.kept or not value)
             and made.now != made.own
             and len(made.now) <= LONG
-            and not (value and how == PASSES and _is_empty(x))
+            and not (vacuous and how == PASSES and smaller.is_empty(x))
         ):
             told = found.setdefault((made.what, made.form), (made.own, {}))[1]
             if made.now not in told or told[made.now][0] == PASSES or how == FAILS:  # some numbers pass by chance
@@ -416,10 +417,6 @@ def _tiled(program: Program, own: Program) -> Program | None:
         return Tensor.of(np.resize(held.array(), leaf.shape), held.dtype)
 
     return smaller.applied(lambda x: smaller.mapped(x, filled), program)
-
-
-def _is_empty(program: Program) -> bool:
-    return any(0 in x.shape for x in smaller.leaves(program))
 
 
 def _counted(program: Program) -> Program | None:

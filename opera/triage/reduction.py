@@ -68,7 +68,7 @@ class Reduction(msgspec.Struct, frozen=True):
         written: The file that an exporter makes of it, as text; empty where that is long, or there is none.
         cut: The float that a wrong integer is cut from, where rounding may have left it on either side (reducer.exact).
         alias: The operator that its own is documented to be another name of, where that passes.
-        rounded: How many programs that were asked about are wrong by rounding alone (oracle.screens), and how many fail so.
+        rounded: How many programs that were asked about are wrong by rounding alone (oracle.screens), and how many by more.
         parts: Operators of the exported file that are wrong by themselves, where the call is made of several: `MIRROR_PAD
             (keras.ops.pad)` (opera.triage.reducer.parts).
         whatever: Whether no simple call of the library passes of that input: it is told first then.

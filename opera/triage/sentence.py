@@ -12,7 +12,7 @@ import msgspec
 
 from opera.oracle.draws import CONSTANT
 from opera.oracle.manner import ALL, SHOWN, kind
-from opera.oracle.messages import LEFT, gist, of_operator, one_line, short
+from opera.oracle.messages import LEFT, OF_TENSOR, gist, of_operator, one_line, short
 from opera.poison import FIRST, SECOND
 from opera.programs import verdicts
 from opera.programs.program import JOINED
@@ -356,10 +356,7 @@ def _begins(outcome: Outcome) -> str:
 
 def _words(outcome: Outcome) -> str:
     """Return what a crash says of its cause: of several operators that fail, of the one that it was laid to."""
-    said = gist(of_operator(outcome.message, outcome.conversion_function.partition("@")[0]))
-    return re.sub(
-        r"(?<=Compute Shape Error) for \S+", "", said
-    )  # a name that a converter made is another in the next file
+    return OF_TENSOR.sub("", gist(of_operator(outcome.message, outcome.conversion_function.partition("@")[0])))
 
 
 def _unnumbered(text: str) -> str:

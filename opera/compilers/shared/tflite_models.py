@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from opera.compilers import LOWERED, Way
+
+OPERATORS = Way("operators", LOWERED, "the operators of the TFLite model", "load")
 PLUMBING = {"CAST", "CONCATENATION", "EXPAND_DIMS", "FILL", "PACK", "RESHAPE", "SHAPE", "SLICE", "SPLIT", "SPLIT_V", "SQUEEZE",
             "STRIDED_SLICE", "TRANSPOSE", "UNPACK"}  # fmt: skip
 """Operators that the TFLite converter puts around the one that matters."""

@@ -7,10 +7,10 @@ import re
 import traceback
 from typing import Any
 
-from opera.compilers import LOWERED, Case, Involved, Recipe, Variant, Way
+from opera.compilers import Case, Involved, Recipe, Variant
 from opera.compilers.shared import messages, tflite_models
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import Made
+from opera.compilers.shared.packing import Made, Refusal
 from opera.compilers.tvm import onnx as importer
 from opera.compilers.tvm.onnx import Onnx
 from opera.compilers.tvm.values import feed, read
@@ -20,7 +20,6 @@ PRELOAD = ("tvm.relax.frontend.tflite",)
 
 UNSUPPORTED = messages.table("tvm", "tflite", "every", "classes")
 """The words of its importer, of what all importers share, and exceptions whose very name is a refusal."""
-OPERATORS = Way("operators", LOWERED, "the operators of the TFLite model", "load", ("tflite",))
 
 
 class Keras(Onnx):
@@ -30,16 +29,18 @@ class Keras(Onnx):
         Variant("tflite", "tflite", preload=PRELOAD, trial=importer.QUICK),
         Variant("onnx", "onnx", after="rejected", preload=importer.PRELOAD, trial=importer.QUICK),
     )
-    WAYS = (*Onnx.WAYS, OPERATORS)
+    WAYS = (*Onnx.WAYS, tflite_models.OPERATORS)
     PYTHON = PRELOAD
 
     def load(self, case: Case) -> Any:
+        if case.way == tflite_models.OPERATORS.name:
+            if case.artefact != "tflite":
+                raise Refusal("it is no TFLite model")
+            raise Made(" ".join(tflite_models.operators(case.model)))
         if case.artefact != "tflite":
             return super().load(case)
         from opera.compilers.recipes import tvm_tflite as recipe
 
-        if case.way == OPERATORS.name:
-            raise Made(" ".join(tflite_models.operators(case.model)))
         return recipe.load(str(case.model))
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:

@@ -157,9 +157,8 @@ def specification(operator: str) -> str:
 
 def documented(call: Instance, parameters: list[str], wrong: Wrong) -> list[Quote]:
     """Return what the documentation says of parameters, and of what is special about the inputs."""
-    docstring, address = torch_api.resolve(call.operator).__doc__ or "", specification(call.operator)
-    if alias := ALIAS.search(docstring):  # it says no more than that
-        docstring, address = torch_api.resolve(alias[1]).__doc__ or "", specification(alias[1])
+    operator = alias(call.operator) or call.operator  # that of an alias says no more than what it is one of
+    docstring, address = torch_api.resolve(operator).__doc__ or "", specification(operator)
     settling = rulings.of_docstring(call, docstring, address, wrong)
     return [*settling, *of_docstring(call, docstring, parameters, address, wrong)]
 

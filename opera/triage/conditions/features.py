@@ -137,7 +137,7 @@ def features(
 
 def _empty(program: Program) -> Iterator[Feature]:
     """Yield whether something has no elements, whatever it is: that comes before all else."""
-    feature = Feature(EMPTY, lambda x: any(0 in y.shape for y in smaller.leaves(x)))
+    feature = Feature(EMPTY, smaller.is_empty)
     if feature.holds(program):
         yield feature
 

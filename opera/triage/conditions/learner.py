@@ -217,9 +217,9 @@ class Learner:
         """
         every = (self.program, *failing)
         said = any(x.says == EMPTY or x.says == NO_ELEMENTS or OF_LENGTH_0 in x.says for x in told)
-        if said or len(every) < BASES or not all(_is_bare(x) for x in every):
+        if said or len(every) < BASES or not all(smaller.is_empty(x) for x in every):
             return []
-        return self._of_operands([Feature(EMPTY, _is_bare)], failing)
+        return self._of_operands([Feature(EMPTY, smaller.is_empty)], failing)
 
     def _in_order(
         self, told: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]
@@ -319,14 +319,11 @@ class Learner:
 
     def is_empty(self, other: Program) -> bool:
         """Whether a program has an empty tensor, and what is told of has none."""
-        return any(0 in x.shape for x in smaller.leaves(other)) and all(
-            0 not in x.shape for x in smaller.leaves(self.program)
-        )
+        return smaller.is_empty(other) and not smaller.is_empty(self.program)
 
     def _computes_less(self, other: Program) -> bool:
         """Whether nothing is computed of a program without elements, and of what is told of there is something."""
-        bare = any(0 in x.shape for x in smaller.leaves(other))
-        return bare and not self.computes(other) and self.computes(self.program)
+        return smaller.is_empty(other) and not self.computes(other) and self.computes(self.program)
 
     def _handed_through(self, other: Program) -> bool:
         """Whether nothing is expected of a program but an input as it is, bit for bit, and of what is told of there is more: it
@@ -416,7 +413,7 @@ class Learner:
         a crash where another such program passes."""
         bare = left and not self.computes(self.program)
         found = [x for x in self._of_outputs(failing, left) if x.says == NO_ELEMENTS] if bare else []
-        others = [x for x in passing if any(0 in y.shape for y in smaller.leaves(x))] if self.loud and found else []
+        others = [x for x in passing if smaller.is_empty(x)] if self.loud and found else []
         return [] if any(self._returned(x) and not self.computes(x) for x in others) else found
 
     def in_doubt(self, known: Sequence[Labelled], told: Told) -> Iterator[Program]:
@@ -552,10 +549,6 @@ def _emptied(program: Instance) -> Program | None:
     if first is None or not first.shape:
         return None
     return smaller.applied(smaller.at(0, lambda x: shaped(x, (0, *x.shape[1:]))), program)
-
-
-def _is_bare(program: Program) -> bool:
-    return any(0 in x.shape for x in smaller.leaves(program))
 
 
 def _left(program: Instance, name: str) -> dict[str, Value]:

@@ -113,7 +113,7 @@ def empty_axis(
 ) -> list[Feature]:
     """Return what is told, of an empty input with the axis that has length 0 in its place, where one passes that is empty
     elsewhere, though it may be because nothing is computed of it."""
-    bare = [x for x in passing if any(0 in y.shape for y in smaller.leaves(x))]
+    bare = [x for x in passing if smaller.is_empty(x)]
     if not bare or any(x.says.endswith(OF_LENGTH_0) for x in (*told, *found)):
         return found
     every = [*named_axis(program, known, empty=True), *of_length_0(program)]

@@ -6,7 +6,6 @@ Compilers, and the libraries' own exporters, treat small tensors otherwise than 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -79,4 +78,4 @@ def _fewer(program: Program, count: int, empty: bool) -> bool:
 
 
 def _is_empty(program: Program) -> bool:
-    return any(0 in x.shape for x in itertools.islice(smaller.leaves(program), 1))
+    return any(0 in x.shape for x in smaller.leaves(program)[:1])

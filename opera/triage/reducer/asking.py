@@ -222,9 +222,8 @@ class Asker:
     def rounded(self) -> tuple[int, int]:
         """Return how many programs that were asked about are wrong by rounding alone, and how many are wrong by more."""
         shown = self.outcomes.values()
-        return sum(x.details.get("screen") == ILL_CONDITIONED for x in shown), sum(
-            x.verdict == INCONSISTENT for x in shown
-        )
+        alone = sum(x.details.get("screen") == ILL_CONDITIONED for x in shown)
+        return alone, sum(x.verdict == INCONSISTENT for x in shown)
 
     def vanished(self, program: Program) -> bool:
         """Whether a program that was asked about passes: where it fails of something else, nothing is known."""

@@ -33,22 +33,24 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
     Args:
         target: What the program's script shows: its words may differ in numbers from those that the search began with.
     """
-    wrong = target.verdict == INCONSISTENT
+    loud = target.verdict == INCONSISTENT and "drawn" not in target.details
     with suppress(Spent):
-        known = [x for name, x in ask.programs.items() if name in ask.outcomes]
-        ask.look(list(itertools.islice(_returning(program, known), MOST)))
-        known = [x for name, x in ask.programs.items() if name in ask.outcomes]
-        loud = wrong and "drawn" not in target.details
-        made = contrasts.alone(program, known, wrong=loud, corpus=ask.corpus)
+        ask.look(list(itertools.islice(_returning(program, _known(ask)), MOST)))
+        made = contrasts.alone(program, _known(ask), wrong=loud, corpus=ask.corpus)
         ask.look(list(itertools.islice(made, MOST)))
     found: list[tuple[Program, str]] = []
-    for x in [x for name, x in ask.programs.items() if name in ask.outcomes]:
+    for x in _known(ask):
         change = contrasts.change(x, program)
         if change is not None and ask.within([x]):
             with suppress(Spent):  # whoever is to confirm it is not asked about the others
                 shows = _shows(ask, target, program, x, change)
                 found += [(x, shows)] if shows else []
     return found
+
+
+def _known(ask: Asker) -> list[Program]:
+    """Return the programs that were asked about."""
+    return [x for name, x in ask.programs.items() if name in ask.outcomes]
 
 
 def _returning(program: Program, known: Iterable[Program]) -> Iterator[Program]:

@@ -21,11 +21,11 @@ from opera.triage.shrink.minimise import Spent
 
 
 def parts(ask: Lowers, program: Program, shown: Outcome) -> tuple[str, ...]:
-    """Return the operators of the exported file, each with the plainest call that becomes it, of which that is wrong by itself;
-    of a crash at one of them those beside it, which may give it what it does not take: `nanargmin` is an ARG_MIN whose dtype
-    TVM gets wrong, and stops at the SELECT behind.
+    """Return the operators of the exported file, each with the plainest call that becomes it, of which that is wrong by itself.
 
-    Nothing where the call becomes one operator, or itself becomes none; as many as there is time to ask about.
+    Of a crash at one of them those beside it are asked, of which a form alone counts, for nothing is screened: they may give it
+    what it does not take. `nanargmin` is an ARG_MIN whose dtype TVM gets wrong, and stops at the SELECT behind. Nothing where
+    the call becomes one operator; as many as there is time to ask about.
 
     Args:
         shown: What the program shows.
@@ -39,7 +39,7 @@ def parts(ask: Lowers, program: Program, shown: Outcome) -> tuple[str, ...]:
     with suppress(Spent):
         for name in dict.fromkeys(x for x in ask.lowered(program) if x != at):
             calls = [x for x in cast(Lowering, library).plainest(name) if x.operator not in program.operators]
-            shown_ = zip(calls, ask.look(calls), strict=True)  # of a crash nothing is screened: a form is no rounding
-            wrong = (x for x, now in shown_ if now.verdict == INCONSISTENT and (composed or now.symptom in FORMS))
+            made = zip(calls, ask.look(calls), strict=True)
+            wrong = (x for x, now in made if now.verdict == INCONSISTENT and (composed or now.symptom in FORMS))
             found += [f"{name} ({x.operator})" for x in wrong][:1]
     return tuple(found)

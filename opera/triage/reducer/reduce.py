@@ -374,10 +374,9 @@ def _alone(ask: Asker, kept: list[Program]) -> None:
 def _one_output(ask: Asker, kept: list[Program]) -> None:
     """Ask a call of a library that names no outputs for one alone, if it fails so, too: it is asked for all of them else."""
     program = kept[-1]
-    if not isinstance(program, Instance) or any(program.outputs) or len(ask.reference(program) or ()) < 2:
+    if not isinstance(program, Instance) or any(program.outputs) or len(found := ask.reference(program) or ()) < 2:
         return
-    several = range(len(ask.reference(program) or ()))
-    made = [msgspec.structs.replace(program, outputs=(*("",) * n, f"output_{n}")) for n in several]
+    made = [msgspec.structs.replace(program, outputs=(*("",) * n, f"output_{n}")) for n in range(len(found))]
     kept += [x for x, fails in zip(made, ask(made), strict=True) if fails and ask.stands(x)][:1]
 
 
@@ -429,7 +428,7 @@ def _with_elements(ask: Asker, program: Program) -> list[Program]:
     """Return the program with elements in its empty tensors, if it fails so, too: a library may take of nothing what it takes
     of nothing else, and no smaller program gets elements again.
     """
-    tried = list(readable.filled(program)) if any(0 in x.shape for x in smaller.leaves(program)) else []
+    tried = list(readable.filled(program)) if smaller.is_empty(program) else []
     failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]
     return list(itertools.islice(filter(ask.fair, failing), 1))
 

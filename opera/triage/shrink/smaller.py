@@ -97,6 +97,11 @@ def leaves(program: Program) -> list[Leaf]:
     return _visited(partial(mapped, program))
 
 
+def is_empty(program: Program) -> bool:
+    """Whether a tensor of a program has no elements."""
+    return any(0 in x.shape for x in leaves(program))
+
+
 def within(value: Value) -> list[Leaf]:
     """Return the tensors of a value, in order."""
     return _visited(partial(_within, value))
