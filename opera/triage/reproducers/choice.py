@@ -176,8 +176,8 @@ def choose(
 ) -> Choice | None:
     """Return what shows a finding best: the smallest program that a member was reduced to, of operators that the compiler
     knows if there is one, whose outputs an independent implementation confirms if there is one, of ordinary numbers if
-    there is one, one of which is known since which version it fails, of small ones one of which is known what decides; else the
-    first of its `candidates`.
+    there is one, one of which is known since which version it fails, of small ones one of which is known what decides, and of
+    such the one that says least; else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings. Unless `plain` is
@@ -212,6 +212,7 @@ def choose(
                 x.elements,
                 any(shapes.corners(x.program().program).values()),
                 not (x.deciding or x.besides or x.circumstances),
+                len(x.program().program.canonical()),
                 x.stored,
             ),
         )

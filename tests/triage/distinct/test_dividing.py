@@ -114,3 +114,9 @@ def test_what_is_shown_is_confirmed_and_in_the_place_of_its_member(workspace: Wo
     left = of("cc", 1, msgspec.structs.replace(crash, conversion_function="importer:_sum"))
     stayed = of("dd", 2, crash)
     assert shown(left, stayed, outcome=crash) == "dd"
+    plain, program = of("hh", 1, crash), Instance("onnx", "Cast", {"to": 1}, (), ("y",), {"opset": {"": 19}})
+    stated = msgspec.structs.replace(of("gg", 1, crash), captured=Captured(program, Provenance("s", "f", "t")).form())
+    shorter = msgspec.structs.replace(
+        plain, captured=Captured(msgspec.structs.replace(program, params={}), Provenance("s", "f", "t")).form()
+    )
+    assert shown(stated, shorter, outcome=crash) == "hh", "of two alike the one that states no default"
