@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opera.libraries.onnx.pooling import max_pool
+from opera.libraries.onnx.recurrent import recurrent
 
 ROUNDS = 2000
 """Rounds that a loop may run: a program made of another may have one without an end."""
@@ -27,21 +28,26 @@ def operators() -> list[type]:
     GridSample weighs pixels in double precision, and not in their own dtype, which cuts the weights of integers to 0.
     AffineGrid gives the dtype of theta. A zero point of ConvInteger for each filter is that of filters of whatever rank. What
     Optional is given it returns, and no list of it. MaxPool tells places in the whole input (opera.libraries.onnx.pooling).
-    Erf of float64 is that, and not float32's (nor is Gelu, which is made of it). Scatter is what ScatterElements was called
+    Erf of float64 is that, and not float32's (nor is Gelu, which is made of it). RNN, GRU and LSTM heed activations, clip,
+    input_forget and sequence_lens (opera.libraries.onnx.recurrent). Scatter is what ScatterElements was called
     before opset 11; the evaluator knows it by the new name alone.
     """
+    from onnx.reference.op_run import OpRun
     from onnx.reference.ops.op_affine_grid import AffineGrid, construct_original_grid
     from onnx.reference.ops.op_conv_integer import ConvInteger
     from onnx.reference.ops.op_erf import Erf
     from onnx.reference.ops.op_grid_sample import GridSample
+    from onnx.reference.ops.op_gru import GRU
     from onnx.reference.ops.op_loop import Loop
     from onnx.reference.ops.op_lp_pool import LpPool
     from onnx.reference.ops.op_lrn import LRN
+    from onnx.reference.ops.op_lstm import LSTM
     from onnx.reference.ops.op_max_pool import MaxPool
     from onnx.reference.ops.op_max_unpool import MaxUnpool
     from onnx.reference.ops.op_optional import Optional
     from onnx.reference.ops.op_random_normal_like import RandomNormalLike
     from onnx.reference.ops.op_random_uniform_like import RandomUniformLike
+    from onnx.reference.ops.op_rnn import RNN_14
     from onnx.reference.ops.op_roi_align import RoiAlign
     from onnx.reference.ops.op_scatter_elements import ScatterElements
 
@@ -163,6 +169,20 @@ def operators() -> list[type]:
             return MaxPool._run(self, x, **given)
         return max_pool(x, **given)
 
+    def unrolled(of: Any) -> type:
+        kind = of.__name__.partition("_")[0]
+
+        def prepared(self: Any, node: Any, params: Any) -> None:  # the evaluator's RNN refuses activations here
+            OpRun.__init__(self, node, params)
+            self.n_outputs = len(node.output)
+
+        def run(self: Any, x: Any, w: Any, r: Any, *more: Any, **given: Any) -> Any:
+            names = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")[: 8 if kind == "LSTM" else 6]
+            held = dict(zip(names, (x, w, r, *more), strict=False))
+            return recurrent(kind, {**given, **held}, reads=self.n_outputs)
+
+        return type(kind, (of,), {"__init__": prepared, "_run": run})
+
     def filled(self: Any, x: Any = None, type: Any = None) -> Any:
         if x is not None and not isinstance(x, list):
             Optional._run(self, x, type)
@@ -175,5 +195,6 @@ def operators() -> list[type]:
         (LRN, normalized), (LpPool, pooled), (GridSample, sampled), (AffineGrid, affine), (ConvInteger, convolved),
         (Optional, filled), (Erf, error), (MaxPool, greatest),
     )]  # fmt: skip
+    others += map(unrolled, (RNN_14, GRU, LSTM))
     others.append(type("Scatter", (ScatterElements,), {"op_domain": ""}))
     return [like(RandomNormalLike), like(RandomUniformLike), unpooled, bounded, aligned, *others]
