@@ -18,6 +18,8 @@ class Opinion(msgspec.Struct, frozen=True):
         precise: Whether it is the same computation in higher precision: who is nearer to it is right.
         equivalent: Whether it is another library's operator that is declared to compute the same: it has a vote only where it
             agrees with the expected outputs or with the compiler.
+        computes_in: dtype → dtype, where it computes some in a narrower one by design (opera.compilers.Frontend): its outputs
+            of such are within the tolerance of that.
     """
 
     name: str
@@ -26,3 +28,4 @@ class Opinion(msgspec.Struct, frozen=True):
     error: str = ""
     precise: bool = False
     equivalent: bool = False
+    computes_in: dict[str, str] = {}

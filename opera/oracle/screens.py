@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -247,7 +248,9 @@ def _disputed(
         if opinion.outputs is None:
             refused[opinion.name] = opinion.error[:300]
             continue
-        against = oracle.compare(expected, opinion.outputs, manifest.outputs, manifest.rtol, manifest.atol)
+        narrow = opinion.computes_in
+        granted = oracle.granted(narrow, expected, manifest.rtol, manifest.atol)
+        against = oracle.compare(expected, opinion.outputs, manifest.outputs, *granted)
         if opinion.precise:
             shown = _nearer(manifest, expected, actual, opinion.outputs)
             if shown is not None:
@@ -256,14 +259,18 @@ def _disputed(
             precise = opinion.name
             if against.symptom:
                 contradicting.append((opinion, against))
-        elif _agree(manifest, expected, opinion.outputs):
+        elif _agree(manifest, expected, opinion.outputs, narrow):
             numbers: dict[str, Number] = {AGREEING: opinion.name}
             if contradicting:
                 numbers["contradicting"] = ", ".join(x.name for x, _ in contradicting)
             return Screening("", numbers)
-        elif not opinion.equivalent or _agree(manifest, actual, opinion.outputs):
+        elif not opinion.equivalent or _agree(manifest, actual, opinion.outputs, narrow):
             contradicting.append((opinion, against))
-    like = [pair for pair in contradicting if not pair[0].precise and _agree(manifest, actual, pair[0].outputs or [])]
+    like = [
+        pair
+        for pair in contradicting
+        if not pair[0].precise and _agree(manifest, actual, pair[0].outputs or [], pair[0].computes_in)
+    ]
     computed = [
         pair
         for pair in contradicting
@@ -298,11 +305,16 @@ def _independent(opinions: list[Opinion], further: Iterable[Opinion]) -> Iterato
     yield from (opinion for opinion in further if opinion.independent)
 
 
-def _agree(manifest: Manifest, one: list[Value], other: list[Value]) -> bool:
-    """Whether two answers agree: within tolerance; for long sums within rounding, for random operators in form."""
+def _agree(
+    manifest: Manifest, one: list[Value], other: list[Value], computes_in: Mapping[str, str] = MappingProxyType({})
+) -> bool:
+    """Whether two answers agree: within tolerance, that of narrower dtypes where the other is computed in these; for long sums
+    within rounding, for random operators in form.
+    """
     if randomness.RANDOM in manifest.tags:
         return not randomness.wrong_form(manifest, one, other)
-    found = oracle.compare(one, other, manifest.outputs, manifest.rtol, manifest.atol)
+    granted = oracle.granted(computes_in, one, manifest.rtol, manifest.atol)
+    found = oracle.compare(one, other, manifest.outputs, *granted)
     if found.symptom == "value" and "accumulating" in manifest.tags and not randomness.wrong_form(manifest, one, other):
         return rounding(manifest, one, other) is not None
     return not found.symptom

@@ -129,7 +129,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     environment = scripts.environment(workspace, shown)
     script, trial, short = running.script(workspace, finding, chosen, body=bool(body))
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
-    names = list(dict.fromkeys(filter(None, finding.origins)))
+    apart = causes.apart(workspace, of) - {shown.member.test}
+    own = [name for test, name in zip(finding.members, finding.origins, strict=True) if test not in apart]
+    names = list(dict.fromkeys(filter(None, own)))
     seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
     return Draft(
         finding=finding.id,
@@ -175,7 +177,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         exporter=exporter,
         siblings=_siblings(told, program),
         blame="" if NEWER in finding.tags else _laid(told),
-        members=len(finding.members),
+        members=len(own),
         named=tuple(_named(names)) if len(names) > 1 else (),
         claimed=str(outcome.details.get("claimed", "")),
         reference=_reference(workspace, shown, program),

@@ -280,13 +280,19 @@ def _section(console: Console, title: str, lines: tuple[str, ...]) -> None:
         console.print(f"  {escape(clean(line))}", soft_wrap=True)
 
 
+APART = "without what decides it fails in another way: of another cause, it seems"
+"""What is said of a member that the finding's cause does not explain."""
+
+
 def _members(console: Console, workspace: Workspace, x: Finding, first: str) -> None:
     """Print the tests that fail so, the one that is shown first."""
     called = escape(clean(", ".join(x.operators[:8])))
     console.print(f"\n[bold]{len(x.members)} test{'' if len(x.members) == 1 else 's'}[/bold], of {called}:")
     listed = sorted(zip(x.members, x.origins, strict=True), key=lambda y: y[0] != first)
+    apart = causes.apart(workspace, causes.members(workspace, x.id, x.environment))
     for test, origin in listed[:MEMBERS]:
-        console.print(f"  {test}  {escape(clean(origin))}")
+        remark = f"  ({APART})" if test in apart else ""
+        console.print(f"  {test}  {escape(clean(origin))}{remark}")
     if len(x.members) > MEMBERS:
         console.print(f"  and {len(x.members) - MEMBERS} more (opera report --format json)")
     for verdict in causes.members(workspace, x.id, x.environment):

@@ -308,6 +308,22 @@ def test_rounding_agrees_among_opinions(tmp_path):
     assert found == screens.Screening("", {"agreeing": "first 0"})
 
 
+@pytest.mark.parametrize(("computes_in", "reason"), [({"float64": "float32"}, ""), ({}, DISPUTED)])
+def test_who_computes_in_a_narrower_dtype_by_design_disputes_nothing_within_that(tmp_path, computes_in, reason):
+    """OpenVINO's LpPool of float64 is right in float32; TVM's, which is wrong, was set aside for it."""
+    x = np.arange(1.0, 9.0)
+    manifest, instance = made(tmp_path, "Identity", {"input": x})
+
+    class Narrow(Answers):
+        @staticmethod
+        def opinions(*args):
+            rounded = [Tensor.of(x * (1 + 2e-6))]
+            return [*library.opinions(*args)[:1], Opinion("openvino", True, rounded, computes_in=computes_in)]
+
+    found = asked_of(Narrow(), manifest, tmp_path, instance, [Tensor.of(x * 1.5)])
+    assert found.reason == reason
+
+
 def test_compilers_that_leave_out_the_same_do_not_dispute(tmp_path):
     """Both take alpha for its default, as the compiler does: the expectation is not to blame."""
     x = f32(-1, 2)

@@ -293,7 +293,8 @@ def ask_compiler(
             model = path.parent / made.file
             case = Case(manifest.library, manifest.operator, model, fed, manifest.outputs, artefact=artefact)
             try:
-                return Opinion(name, True, frontend.infer(frontend.compile(frontend.load(case), case), case))
+                outputs = frontend.infer(frontend.compile(frontend.load(case), case), case)
+                return Opinion(name, True, outputs, computes_in=dict(getattr(frontend, "COMPUTES_IN", {})))
             except Exception as error:  # not supported, or its own bug: it has no opinion
                 refused = refused or _brief(error)
     return Opinion(name, True, None, refused)

@@ -91,6 +91,12 @@ def causes(workspace: Workspace) -> Causes:
     return conclude(found, of, told, created, renamed, seen, kin, empty, wrong, of_numbers, made_of, plain)
 
 
+def apart(workspace: Workspace, of: Iterable[Verdict]) -> set[str]:
+    """Return the tests of members that fail in another way without what decides: of another cause, it seems."""
+    both = causes(workspace).both
+    return {x.test for x in of if (x.finding, x.test) in both}
+
+
 def _within(own: Mapping[str, bytes], signature: bytes) -> bool:
     """Whether members of a finding were reduced to another operator than it is called for, which its members may not call."""
     operator = msgspec.json.decode(signature).get("operator", "")

@@ -24,6 +24,11 @@ from opera.triage.shrink.minimise import Spent
 MOST = 32
 """Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
 
+CLEARLY = 10, 100
+"""Right is what is off by so many times less than the tolerance grants, relatively or absolutely (what is expected may be
+nearly 0), or by SMALL of what the wrong one is off by."""
+SMALL = 1e-3
+
 
 def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, str]]:
     """Return programs that were asked about in which one thing alone is another than in this one, and what each shows
@@ -81,7 +86,7 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     shown, [fails] = ask.outcomes[program.id], ask.label([program])
     wrong = target.verdict == INCONSISTENT
     if ask.runs(program):
-        return contrasts.PASSES if _surely(ask, target, own, program, change) else ""
+        return contrasts.PASSES if _clearly(target, shown) and _surely(ask, target, own, program, change) else ""
     # of what hangs or dies, or is drawn, a script asks more
     judged = target.verdict in (CRASH, REFUSED, INCONSISTENT) and "drawn" not in target.details
     if _as_a_script(target, shown) if judged else fails:
@@ -97,6 +102,23 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     if in_like_words or not ask.otherwise(program):
         return ""
     return contrasts.WRONG if target.verdict in STOPS and shown.verdict == INCONSISTENT else contrasts.OTHERWISE
+
+
+def _clearly(target: Outcome, shown: Outcome) -> bool:
+    """Whether numbers that pass beside wrong ones are right, and not as wrong within tolerance, for the effect of what
+    is left out may be small (a peephole of a gate that is nearly shut).
+    """
+    if target.symptom != "value" or shown.verdict != PASS:
+        return True
+    by = [
+        (shown.details.get(key, 0.0), shown.details.get(of, 0.0))
+        for key, of in (("max_rel", "rtol"), ("max_abs", "atol"))
+    ]
+    off = float(target.details.get("max_rel") or 0.0)
+    return (
+        any(found <= granted / share for (found, granted), share in zip(by, CLEARLY, strict=True))
+        or by[0][0] <= off * SMALL
+    )
 
 
 def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> bool:

@@ -364,3 +364,12 @@ def test_one_equal_reduction_is_enough_however_many_members_there_are(workspace:
         reduction.save(workspace, msgspec.structs.replace(own, variant="more"))
     (cause,) = across.across(workspace, findings(workspace))
     assert set(cause.findings) == set(ids.values())
+
+
+def test_members_that_have_another_cause_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenVINO's DFT: of one-sided transforms the shape has an axis too many, of inverse ones an axis too few."""
+    found: Any = Causes(both=frozenset({("Fa", "inverse"), ("Fb", "forward")}))
+    monkeypatch.setattr(causes, "causes", lambda _: found)
+    of = [judged(test, "openvino-onnx", "inputs", "e", INCONSISTENT, finding="Fa") for test in ("forward", "inverse")]
+    workspace: Any = None
+    assert causes.apart(workspace, of) == {"inverse"}

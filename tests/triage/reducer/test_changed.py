@@ -12,7 +12,7 @@ from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, 
 from opera.run.probe import Question
 from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES
 from opera.triage.reducer.asking import Asker
-from opera.triage.reducer.changed import alone, outputs
+from opera.triage.reducer.changed import _clearly, alone, outputs
 from opera.triage.sentence import RETURNED
 
 
@@ -37,6 +37,26 @@ def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say(
     own = Instance("onnx", "Any", {"k": 0.0}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
     told = {x.params["k"]: how for x, how in alone(ask, own, ask.target)}
     assert told == {1.0: FAILS, 2.0: FAILS, 4.0: OTHERWISE, 5.0: PASSES}
+
+
+@pytest.mark.parametrize(
+    ("off", "told"),
+    [
+        (
+            {"max_rel": 4e-3, "max_abs": 3e-6},
+            False,
+        ),  # the peephole that OpenVINO leaves out, of a gate that is nearly shut
+        ({"max_rel": 6e-5, "max_abs": 6e-5}, False),
+        ({"max_rel": 8e-6, "max_abs": 8e-6}, True),
+        ({"max_rel": 0.5, "max_abs": 1e-8}, True),  # what is expected is nearly 0
+        ({"max_rel": 4e-5, "max_abs": 4e-3}, True),  # a thousandth of what the wrong one is off by
+        ({}, True),
+    ],
+)
+def test_right_is_what_is_clearly_so_beside_a_wrong_one(off, told) -> None:
+    wrong = Outcome(INCONSISTENT, "infer", "value", details={"max_rel": 0.047})
+    assert _clearly(wrong, Outcome(PASS, details={**off, "rtol": 1e-4, "atol": 1e-5})) is told
+    assert _clearly(Outcome(CRASH, "load", "TypeError"), Outcome(PASS, details={**off, "rtol": 1e-4, "atol": 1e-5}))
 
 
 def test_of_what_is_not_drawn_other_numbers_are_never_told_to_be_right() -> None:
