@@ -14,7 +14,7 @@ from opera.oracle.screens import AGREEING, SINGLE_REFERENCE
 from opera.programs import migrated
 from opera.programs.migrated import Manifest
 from opera.programs.program import JOINED, Program, parse_captured
-from opera.programs.values import NO_DEFAULT
+from opera.programs.values import NO_DEFAULT, RandomTensor, Tensor
 from opera.programs.verdicts import CRASH, DEATHS, INCONSISTENT, PASS, REFUSED, SCREENED, UNSTABLE, Outcome
 from opera.report import searching
 from opera.report.programs import drawn, given, lines, short
@@ -243,7 +243,8 @@ def _remarks(chosen: Choice) -> Iterator[str]:
     if chosen.at:
         yield f"shown with {listed(chosen.at)}, which leaves nothing to chance; drawn at random it is wrong, too"
     if of is not None and of.empty and outcome.verdict in (CRASH, REFUSED, *DEATHS):
-        yield "programs near it in which a tensor has no elements run"
+        first = next((x.name for x in of.program().program.inputs if isinstance(x.value, Tensor | RandomTensor)), "")
+        yield f"programs near it in which {first or 'the first tensor'} has no elements run"
 
 
 def _parameters(program: Program, reduced: Reduction | None) -> Iterator[Parameter]:

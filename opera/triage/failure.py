@@ -36,6 +36,8 @@ TABLE = re.compile(r":\w*(?:expr|tensor)")
 """A function that looks tensors up by their names."""
 ALIKE, TELLING = 0.6, 3
 """Share of the words of two messages that must be in both; with so many words a message tells something."""
+SIZE = re.compile(r"\d+")
+"""A size in a shape as the oracle writes it: `(1, 2)`."""
 NODE = re.compile(r"(?:\bop_type:|\b[Nn]ode\b[^\w\n]+(?:Node\W+)?)((?:\w+::)*[A-Z]\w*)")
 """The operator that a message names after the word "node" or "op_type": where it failed."""
 
@@ -64,11 +66,26 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
         return False
     if "drawn" in one.details:  # how far what was drawn is off tells nothing
         return True
+    if opposite(one, other):
+        return False
     if (
         not elsewhere and one.verdict != UNSTABLE and drifted(one, other)
     ):  # what varies is wrong in another manner each time
         return False
     return one.symptom != "value" or severity(other) >= min(severity(one), GROSS)
+
+
+def opposite(one: Outcome, other: Outcome) -> bool:
+    """Whether one returns an axis too many, and the other one too few."""
+    return axes_more(one) * axes_more(other) < 0
+
+
+def axes_more(shown: Outcome) -> int:
+    """Return how many axes more than expected were returned; 0 of anything but a wrong shape."""
+    if (shown.verdict, shown.symptom) != (INCONSISTENT, "shape"):
+        return 0
+    expected, actual = (len(SIZE.findall(str(shown.details.get(x, "")))) for x in ("expected", "actual"))
+    return actual - expected
 
 
 def _spoils_memory(outcome: Outcome) -> bool:

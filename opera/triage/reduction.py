@@ -35,7 +35,8 @@ class Reduction(msgspec.Struct, frozen=True):
         despite: How many of those that pass have all that is told, and no other reason to pass is known; None: nobody counted.
         beyond: How many near programs lack something of what is told, and run wrongly, or end at a later stage, where it is
             told of what ends.
-        empty: Whether all near programs without elements do not fail that have all that is told; False where there is none.
+        empty: Whether all near programs whose first tensor has no elements do not fail that have all that is told; False where
+            there is none.
         tried: What programs say of which several things differ, and of which nothing was learned: of those that have all that
             is told, how many fail and pass; and of the others (opera.triage.conditions.further).
         passing: The form of the program most like it that passes; None where none is known.

@@ -214,12 +214,14 @@ def test_that_what_decides_is_not_known_is_said_only_of_what_is_held_back_for_it
 
 def test_what_gets_further_than_a_crash_is_counted_and_that_others_run_without_elements_is_told():
     told = {"deciding": ("k=2",), "near": (73, 0), "beyond": 4}
-    of = Reduction("F", "e", "f", "v", "t", {}, Outcome("crash"), **told)
+    program = Instance("onnx", "ReduceL2", {}, (Operand("data", Tensor.of(np.int64([1]))),), ("y",), {})
+    form = Captured(program, Provenance("s", "f", "t")).form()
+    of = Reduction("F", "e", "f", "v", "t", form, Outcome("crash"), **told)
     assert _near(of, unknown=False) == "73 that have what decides fail; 4 without it run wrongly, or end later"
     shown = Verdict("t", "f", "v", "e", of.outcome, "F")
     assert [*_remarks(Choice(shown, shown, of))] == []
     bare = Choice(shown, shown, msgspec.structs.replace(of, empty=True))
-    assert [*_remarks(bare)] == ["programs near it in which a tensor has no elements run"]
+    assert [*_remarks(bare)] == ["programs near it in which data has no elements run"]
 
 
 def test_who_confirmed_a_test_still_does_where_nobody_can_run_what_was_made_of_it():

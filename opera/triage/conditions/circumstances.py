@@ -84,7 +84,7 @@ class Borne(NamedTuple):
         named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
         beyond: Near programs that lack something of what is told, and run wrongly, or end at a later stage, where it is told
             of what ends.
-        empty: Whether all without elements do not fail that have all that is told; False where there is none.
+        empty: Whether all whose first tensor has no elements do not fail that have all that is told; False where there is none.
     """
 
     decided: Decided
@@ -455,7 +455,9 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
     right = [x for x in known if not x.fails and made.passes(x.program)]
     beside = _passing_one(made, right, told)
     named = tuple((x.says, x.words) for x in told.all if x.words)
-    bare = {x.fails for x in known if told.holds(x.program) and made.is_empty(x.program)}
+    bare = {
+        x.fails for x in known if told.holds(x.program) and made.is_empty(x.program) and not sizes.elements(x.program)
+    }
     beyond = sum(not x.fails and not made.passes(x.program) and not told.holds(x.program) for x in known)
     return Borne(
         left,

@@ -16,11 +16,12 @@ import msgspec
 from opera.oracle import location
 from opera.programs.program import Operand, Program
 from opera.programs.values import RandomTensor, Tensor
-from opera.programs.verdicts import CRASH, FAILURES, PASS, REFUSED
+from opera.programs.verdicts import CRASH, FAILURES, PASS, REFUSED, Outcome
 from opera.store import examined
 from opera.store.workspace import Workspace
 from opera.triage.conditions import deciding
 from opera.triage.conditions.deciding import Look
+from opera.triage.failure import opposite
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import is_relation
 from opera.triage.shrink.smaller import Defaults
@@ -69,15 +70,16 @@ def asked(of: Reduction, says: str) -> Asked:
     return Asked(of.stored, wanted(of), says)
 
 
-def answer(ask: Look, program: Program, defaults: Defaults, of: Reduction) -> str:
+def answer(ask: Look, program: Program, defaults: Defaults, of: Reduction, own: Outcome | None = None) -> str:
     """Return whether a member fails for the reason that a reduction shows; its own failure is what `ask` looks for.
 
     Of wrong outputs the member must have all that decides; of a crash, whose words and place are the same, some of it will do.
     A dtype must be that of the same input. Where nothing is known to decide, the operator does, with the inputs that the
-    reduced program could not do without. Raises Spent.
+    reduced program could not do without. One that returns an axis too few (`own` is what it shows) has not the cause of one
+    that returns an axis too many. Raises Spent.
     """
     reduced, told = of.program().program, wanted(of)
-    if not calls(program, of):
+    if not calls(program, of) or (own is not None and opposite(own, of.outcome)):
         return LACKS
     if any(not _holds(program, reduced, says) for says in told):
         return LACKS

@@ -18,6 +18,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, REFUSED, Outcome
 from opera.store import tests
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
+from opera.triage import failure
 from opera.triage.conditions import peculiar, removable
 from opera.triage.distinct import belonging, numbers, uniting
 from opera.triage.distinct.belonging import Answers
@@ -282,9 +283,9 @@ def special(shown: Outcome) -> Wrong:
 
 
 def _lost(shown: Outcome) -> str:
-    """Return whether NaN or infinity was lost or made, where that is the symptom."""
+    """Return whether NaN or infinity was lost or made, where that is the symptom, and whether there is an axis too few."""
     if shown.symptom != "nan-mask":
-        return ""
+        return "an axis too few" if failure.axes_more(shown) < 0 else ""
     return "lost" if re.search(r"expected -?(?:nan|inf)", shown.message) else "made"
 
 

@@ -18,11 +18,11 @@ from opera.oracle.signature import normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE
+from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE, Outcome
 from opera.triage.conditions import dtypes, removable
 from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
-from opera.triage.failure import NUMBERS, is_invalid
+from opera.triage.failure import NUMBERS, axes_more, is_invalid
 from opera.triage.reduction import Reduction, is_form_of
 from opera.triage.sentence import EMPTY, of_version
 from opera.triage.shrink import smaller
@@ -76,7 +76,7 @@ def united(
         kind = _unwritten(program) if varies else outline(program)
         translator = location.canonical(shown.conversion_function).partition("@")[0]
         says = "" if varies else normalise(shown.message)
-        at = (x.frontend, x.environment, shown.verdict, shown.stage, shown.symptom, kind)
+        at = (x.frontend, x.environment, shown.verdict, shown.stage, _respect(shown), kind)
         needs = frozenset(map(removable.key, (*x.deciding, *x.besides)))
         alike[at].append(_Sight(name, x.variant, says, translator, needs))
         if shown.symptom in NUMBERS and "drawn" not in shown.details:
@@ -103,6 +103,11 @@ def united(
     }
 
 
+def _respect(shown: Outcome) -> str:
+    """Return in which respect an outcome is wrong: its symptom, and whether there is an axis too few."""
+    return f"{shown.symptom}, an axis too few" if axes_more(shown) < 0 else shown.symptom
+
+
 def _exported(x: Reduction, of: Program) -> Iterator[Hashable]:
     """Yield what two plain forms are alike in that are one: the node of the exported file, or the call that becomes it, and
     how that fails; or of nodes the operator, and what is told to decide, whatever dtype they were made in. Of what is drawn
@@ -110,7 +115,7 @@ def _exported(x: Reduction, of: Program) -> Iterator[Hashable]:
     which leaves less to chance and is of the same operator.
     """
     program, shown = x.program().program, x.outcome
-    at = (x.frontend, shown.verdict, shown.stage, shown.symptom)
+    at = (x.frontend, shown.verdict, shown.stage, _respect(shown))
     law, node = shown.details.get("drawn"), program.library != of.library
     if not law:
         said = normalise(shown.message)
@@ -161,7 +166,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
         yield NEWER, operators, shown.details.get("newer") or version
     told, converter = _decides(x), shown.conversion_function
     if shown.verdict == INCONSISTENT and shown.symptom in FORMS and told and location.names_converter(converter):
-        yield "converter", shown.symptom, location.canonical(converter), told
+        yield "converter", _respect(shown), location.canonical(converter), told
     names, also = frozenset(map(removable.key, x.deciding)), kinship.conditions(x)
     usual = frozenset(says for says in also if not kinship.special(says))
     pairs = manner.special(shown.details.get("manner") or {})
@@ -228,7 +233,7 @@ def _of_types(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
         if told and all(map(removable.is_dtype, told)):
             yield (
                 x.outcome.stage,
-                x.outcome.symptom,
+                _respect(x.outcome),
                 of_types,
                 frozenset(told),
                 normalise(EXPRESSION.sub("", cause(x.outcome.message))),
@@ -244,7 +249,7 @@ def _places(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
     if x.outcome.verdict == CRASH and place:
         given = (operand.value for operand in x.program().program.inputs)
         shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
-        yield from ((x.outcome.stage, x.outcome.symptom, place, removable.key(says), shapes) for says in x.deciding)
+        yield from ((x.outcome.stage, _respect(x.outcome), place, removable.key(says), shapes) for says in x.deciding)
 
 
 def _unwritten(program: Program) -> Hashable:

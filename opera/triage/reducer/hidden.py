@@ -197,7 +197,8 @@ def _lacking(workspace: Workspace, ask: Asker, alike: Sequence[Reduction], progr
         return signature not in stored.signatures(workspace)
     known = ask.probe.known(program.library, program).defaults
     defaults = {name: {key: values.decode(x) for key, x in of.items()} for name, of in known.items()}
-    return all(belonging.answer(ask, program, defaults, x) in belonging.APART for x in alike)
+    own = ask.outcomes[program.id]
+    return all(belonging.answer(ask, program, defaults, x, own) in belonging.APART for x in alike)
 
 
 def otherwise(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Program) -> bool:

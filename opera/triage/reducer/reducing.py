@@ -361,7 +361,7 @@ def _answers(
     for x in of:
         program = next((y for y in reversed(kept) if belonging.calls(y, x)), kept[-1])
         ask.target = ask.outcomes[program.id]
-        asked.append(belonging.asked(x, belonging.answer(ask, program, defaults, x)))
+        asked.append(belonging.asked(x, belonging.answer(ask, program, defaults, x, ask.target)))
         other = hidden.left(ask, program, defaults, x) if asked[-1].says == belonging.OTHERWISE else None
         stored = hidden.store(workspace, ask, verdict, other, hidden.lacking(x)) if other is not None else None
         besides += [stored] if stored is not None else []

@@ -24,6 +24,7 @@ from opera.triage.distinct import belonging, causes, dividing
 from opera.triage.distinct.belonging import BELONGS, LACKS, OTHERWISE, SAME, UNTOLD, Asked, Membership
 from opera.triage.distinct.causes import conclude
 from opera.triage.distinct.dividing import Called, Reduced
+from opera.triage.failure import alike
 from opera.triage.findings import TWO_CAUSES, findings
 from opera.triage.reducer import reducing
 from opera.triage.reduction import Reduction
@@ -125,6 +126,21 @@ ANSWERS = [
 @pytest.mark.parametrize(("of", "member", "shows", "wanted"), ANSWERS)
 def test_what_decides_is_taken_away_from_the_member(of, member, shows, wanted):
     assert belonging.answer(Compiler(shows), member, DEFAULTS, of) == wanted
+
+
+@pytest.mark.parametrize(
+    ("actual", "wanted"), [("(1, 3)", LACKS), ("(1, 3, 2, 1, 1)", BELONGS), ("(3, 1, 2)", BELONGS)]
+)
+def test_an_axis_too_few_is_another_cause_than_an_axis_too_many(actual, wanted):
+    """OpenVINO's DFT of one side: forward it returns (1, 3, 1, 2) for (1, 3, 2), and inverse an axis too few."""
+    more, own = (
+        Outcome(INCONSISTENT, "infer", "shape", details={"expected": "(1, 3, 2)", "actual": x})
+        for x in ("(1, 3, 1, 2)", actual)
+    )
+    of = msgspec.structs.replace(LINEAR, outcome=more)
+    found = belonging.answer(Compiler(lambda x: "mode" in x.params), program(mode="cubic"), DEFAULTS, of, own)
+    assert found == wanted
+    assert alike("openvino-onnx", more, own) is (wanted == BELONGS)
 
 
 # ---------------------------------------------------------------------- what follows from it

@@ -251,6 +251,19 @@ def test_a_wrong_dtype_that_one_converter_makes_of_the_same_inputs_is_one_cause(
     assert bool(found) is one
 
 
+@pytest.mark.parametrize(("actual", "one"), [("(1, 3, 1, 2)", True), ("(1, 3)", False)])
+def test_an_axis_too_few_is_another_cause_than_an_axis_too_many(actual: str, one: bool) -> None:
+    """OpenVINO's one-sided DFT, forward and inverse."""
+
+    def transformed(of: str, actual: str) -> Reduced:
+        details = {"expected": "(1, 3, 2)", "actual": actual}
+        shown = Outcome(INCONSISTENT, "infer", "shape", conversion_function="onnx:make_dft", details=details)
+        return reduced(f"F{of}", of, program(of), "onesided=1", outcome=shown)
+
+    found = uniting.united([transformed("DFT", "(1, 3, 1, 2)"), transformed("STFT", actual)], {}, {"FDFT": 0.0})
+    assert bool(found) is one
+
+
 @pytest.mark.parametrize(("told", "one"), [("the last axis of w of length 1", True), ("a 1-d input", False)])
 def test_what_the_same_several_things_decide_is_one_cause_whether_the_shape_is_wrong_or_the_numbers(
     told: str, one: bool
