@@ -18,6 +18,7 @@ from opera.programs.program import Captured, Provenance  # noqa: E402
 from opera.programs.values import Tensor  # noqa: E402
 from opera.programs.verdicts import CRASH, INCONSISTENT  # noqa: E402
 from opera.triage.reproducers import reproducer  # noqa: E402
+from opera.triage.reproducers.brief import brief  # noqa: E402
 
 NAMES = ["tvm", "openvino", "inductor", "torchexport", "onnxexport"]
 ROUTES = [(name, variant.artefact) for name in NAMES for variant in compilers.frontend(name, "torch").VARIANTS]
@@ -85,3 +86,19 @@ def test_a_crash_happens_in_the_same_stage_with_the_same_words(script, compiler)
     shown = exhibit(compiler, "pt2", CRASH, stage="load", symptom=symptom, message=words)
     code, output, _ = script(shown, operator, *args)
     assert code == 1 and "the failure is there" in output, output
+
+
+def test_an_invalid_file_of_bfloat16_is_shown_in_few_lines(tmp_path, monkeypatch):
+    """The checker ends before anything is fed: `einsum`, which the exporter writes as ONNX's Einsum of any dtype."""
+    instance = torch_calls.instance("torch.einsum", ("ii->i", [torch.ones(2, 2, dtype=torch.bfloat16)]), {})
+    manifest = library.wrap(Captured(instance, Provenance("by-hand", "test.py", "here")), "t" * 20, tmp_path)
+    shown = exhibit("onnxexport", "live", CRASH, stage="compile", symptom="InferenceError", message="unsupported type")
+    found = brief(shown, manifest, tmp_path, instance)
+    assert found is not None
+    text = found.script(shown)
+    assert len(text.splitlines()) < 30 and "session.run" not in text
+    (tmp_path / "script.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Exception, match="unsupported type: tensor\\(bfloat16\\)"):
+        runpy.run_path("script.py")
+    assert brief(exhibit("onnxexport", "live"), manifest, tmp_path, instance) is None, "what is fed needs the long one"
