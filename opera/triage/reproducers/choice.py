@@ -123,13 +123,15 @@ class Choice(NamedTuple):
 
     def called(self, operator: str, room: int = LONG) -> str:
         """Return the operator, with what it is given: that it fails so was seen, and is so whatever seems to decide. There is
-        `room` for so many characters of that: what makes it pass when it is another comes first.
+        `room` for so many characters of that: what seems to decide, and what makes it pass when it is another, comes first.
         """
         of = self.reduction
         if of is None or self.incidental:
             return operator
-        first = [*map(removable.named, of.deciding), *(x.name for x in of.contrasts if x.passes)]
-        what = given(of.program().program, first, room)
+        program, told = of.program().program, (*of.besides, *of.circumstances)
+        mentioned = [x.name for x in program.inputs if any(re.search(rf"\b{re.escape(x.name)}\b", y) for y in told)]
+        first = [*map(removable.named, of.deciding), *mentioned, *(x.name for x in of.contrasts if x.passes)]
+        what = given(program, first, room)
         return f"{operator}{' ' if JOINED in operator else ''}({what})" if what else operator
 
     @property

@@ -91,6 +91,17 @@ def test_a_title_has_a_reduced_program_as_it_is_called():
     assert draft._what(found.program().program, page, Choice(verdict, verdict, found)) == "Resize(X=float32[0, 2])"
 
 
+def test_where_a_title_has_little_room_the_input_that_seems_to_decide_stays():
+    """TVM passes a `depth` of floats on as one: what is of that dtype beside it is no matter."""
+    inputs = [Operand(x, Tensor.of(np.arange(8, dtype="f4"))) for x in ("indices", "values", "depth")]
+    program = Instance("onnx", "OneHot", {}, tuple(inputs), ("Y",), {"opset": {"": 19}})
+    found = msgspec.structs.replace(
+        LINEAR, captured=captured(program).form(), circumstances=("a floating-point depth",)
+    )
+    verdict: Any = SimpleNamespace(outcome=found.outcome)
+    assert Choice(verdict, verdict, found).called("OneHot", 40) == "OneHot(indices=float32[8], depth=float32[8], …)"
+
+
 @pytest.mark.parametrize(
     ("told", "other", "fits"),
     [
