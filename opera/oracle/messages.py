@@ -121,8 +121,9 @@ VARIES = re.compile(
 )
 """What another run, version or program may print otherwise in the same message; a dtype (`kept`) may not differ."""
 SYMBOLIC = re.compile(r"\b(?:unbacked|unhinted|data-dependent)\b")
-UNBACKED = re.compile(rf"\bu\d+\b|{VARIES.pattern}")
-"""The same, of messages on sizes that torch.export does not know (SYMBOLIC): it numbers them, `u0`, and that is no dtype."""
+UNBACKED = re.compile(rf"\bu\d+\b(?:, u\d+\b)*|{VARIES.pattern}")
+"""The same, of messages on sizes that torch.export does not know (SYMBOLIC): it numbers them, `u0`, and that is no dtype; how
+many there are in a list, and in which order, is no matter."""
 
 
 def cause(message: str) -> str:

@@ -153,7 +153,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         contrasts=_contrasts(reduced, outcome) if reduced else (),
         remarks=tuple(_remarks(chosen)),
         model=tuple(lines(program)),
-        passing=tuple(lines(parse_captured(reduced.passing).program)) if reduced and reduced.passing else (),
+        passing=_passing(reduced, program) if reduced else (),
         written=tuple(reduced.written.splitlines()) if reduced else (),
         parameters=tuple(_parameters(program, reduced if chosen.firm else None)),
         outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),
@@ -227,6 +227,12 @@ def _told(reduced: Reduction, failing: int, passing: int, *, unknown: bool) -> s
     others = passing - odd
     passes = f"{others} {'other passes' if others == 1 else 'others pass'}"
     return f"{failing} that have what decides fail, {passes}{also}{f'; {further}' if further else ''}"
+
+
+def _passing(reduced: Reduction, program: Program) -> tuple[str, ...]:
+    """Return the one most like it that passes; nothing where that reads alike, for it differs within a body."""
+    told = tuple(lines(parse_captured(reduced.passing).program)) if reduced.passing else ()
+    return told if told != tuple(lines(program)) else ()
 
 
 def _further(reduced: Reduction) -> str:

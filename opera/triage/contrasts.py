@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from opera.programs.program import Graph, Instance, Program
-from opera.programs.values import RandomTensor, Tensor, Value
+from opera.programs.values import Message, RandomTensor, Tensor, Value
 from opera.triage.conditions import dtypes as dtypes_
 from opera.triage.conditions import removable
 from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT, number
@@ -119,6 +119,8 @@ def change(program: Program, of: Program) -> Change | None:
     free = [x for x in numbers if not smaller.states(own[x])]
     every = [x for x in own if isinstance(own[x], Tensor | RandomTensor)]
     match (named, given, dtypes, shapes):
+        case [[one], *_] if any(isinstance(x.get(one), Message) for x in (ours, theirs)):
+            return None  # nobody reads the bytes of a body
         case [[one], [], [], []] if free == numbers:
             had, has = _param(theirs, one), _param(ours, one)
             return Change(_called(of, one), had, has, _order(ours.get(one)), not numbers)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.program import Argument, Call, Graph, Instance, Operand
-from opera.programs.values import Tensor
+from opera.programs.values import Message, Tensor
 from opera.triage import contrasts
 from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG, Contrast, change, rows
 
@@ -101,6 +101,12 @@ def test_a_parameter_may_be_called_as_what_a_tensor_has():
 )
 def test_whole_numbers_are_told_in_full(number, told):
     assert change(call(np.array([number])), call(np.array([number * 0 + 1]))).now == told
+
+
+def test_another_body_is_no_change_that_anybody_could_read():
+    """TVM's branch of `If` that returns an empty optional: its bytes were told."""
+    one, other = (Message("onnx.GraphProto", x) for x in (b"one", b"other"))
+    assert change(call(DATA, then_branch=one), call(DATA, then_branch=other)) is None
 
 
 def test_a_number_may_stand_for_a_tensor():

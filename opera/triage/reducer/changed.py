@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from opera.oracle import manner
+from opera.oracle import declared, manner
 from opera.oracle.messages import identifying, says
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
@@ -101,7 +101,9 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     in_like_words = target.verdict in (CRASH, REFUSED) and same_words(target, shown)
     if in_like_words or not ask.otherwise(program):
         return ""
-    return contrasts.WRONG if target.verdict in STOPS and shown.verdict == INCONSISTENT else contrasts.OTHERWISE
+    if target.verdict not in STOPS or shown.verdict != INCONSISTENT:
+        return contrasts.OTHERWISE
+    return "" if any(map(declared.declared, program.instances())) else contrasts.WRONG  # two draws differ
 
 
 def _clearly(target: Outcome, shown: Outcome) -> bool:

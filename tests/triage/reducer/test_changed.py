@@ -10,7 +10,7 @@ from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, Outcome
 from opera.run.probe import Question
-from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES
+from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG
 from opera.triage.reducer.asking import Asker
 from opera.triage.reducer.changed import _clearly, alone, outputs
 from opera.triage.sentence import RETURNED
@@ -183,3 +183,21 @@ def test_what_varies_is_never_told_to_fail_otherwise_by_what_one_run_returned() 
     )
     ask.outcomes = dict(zip(ask.programs, shown, strict=True))
     assert alone(ask, programs[0], ask.target) == [(programs[2], OTHERWISE)]
+
+
+@pytest.mark.parametrize(("operator", "told"), [("RandomUniformLike", False), ("Neg", True)])
+def test_what_draws_is_not_told_to_give_wrong_outputs_where_another_dtype_stops(operator: str, told: bool) -> None:
+    """OpenVINO cannot load it of float64; of float32 it draws, as it should, other numbers than the reference does."""
+    programs = [
+        Instance("onnx", operator, {}, (Operand("X", Tensor.of(np.ones(2, x))),), ("Y",), {}) for x in ("f8", "f4")
+    ]
+    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
+    ask.label = lambda asked: [x.id == programs[0].id for x in asked]  # type: ignore[method-assign]
+    ask.otherwise = ask.within = lambda asked: True  # type: ignore[assignment, method-assign]
+    ask.runs = lambda program: False  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in programs}
+    ask.target = Outcome(CRASH, "load", "RuntimeError", "the same type as out_type")
+    ask.outcomes = {programs[0].id: ask.target, programs[1].id: Outcome(INCONSISTENT, "infer", "value", "output 'Y'")}
+    found = alone(ask, programs[0], ask.target)
+    assert found == ([(programs[1], WRONG)] if told else [])
