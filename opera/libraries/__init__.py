@@ -226,6 +226,13 @@ class Mending(Library, Protocol):
         """Return the names of these operators. ImportError where the library is not installed."""
 
 
+class Bodied(Library, Protocol):
+    """What a library has beside that if calls hold programs, as the branches of ONNX's `If`."""
+
+    def body(self, message: Message) -> str:
+        """Return a body as text for people. ImportError where the library is not installed."""
+
+
 class Embedding(Library, Protocol):
     """What a library has beside that if a model may hold, or make, what it is given else."""
 

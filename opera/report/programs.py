@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 import msgspec
 
+from opera import libraries
 from opera.programs.program import Graph, Instance, Program, Result, names_of
 from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value, named_inputs
 
@@ -15,6 +17,8 @@ SHORT = 12
 """Elements of a tensor that are shown."""
 LONG = 300
 """Characters of a value that are shown."""
+BODY = 12
+"""Lines of a body of a call that are shown: what is longer, the script shows."""
 
 
 def drawn(value: Value, may: str = "") -> str:
@@ -84,8 +88,22 @@ def lines(program: Program) -> Iterator[str]:
         results = ", ".join(returned)
         note = "".join(f"  # {x}" for x in (_notes(call),) if x)
         yield f"{f'{results} = ' if results else ''}{call.operator}({', '.join([*arguments, *params])}){note}"
+        for key, value in named:
+            yield from _body(call.library, key, value)
     if isinstance(program, Graph):
         yield f"return {', '.join(program.outputs)}"
+
+
+def _body(library: str, name: str, value: Value) -> Iterator[str]:
+    """Yield a program that a call holds as a parameter, as its library writes it, where that is short."""
+    made = libraries.get(library) if isinstance(value, Message) and library in libraries.registered() else None
+    if not isinstance(value, Message) or not hasattr(made, "body"):
+        return
+    with suppress(ImportError):
+        told = cast(libraries.Bodied, made).body(value).splitlines()
+        if 0 < len(told) <= BODY and max(map(len, told)) <= LONG:
+            yield f"  {name}:"
+            yield from (f"    {line}" for line in told)
 
 
 def _order(call: Instance) -> Iterator[str]:

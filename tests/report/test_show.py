@@ -15,7 +15,7 @@ from opera.errors import UsageError
 from opera.oracle.draws import CONSTANT
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
-from opera.programs.values import Named, Optional, RandomTensor, Sequence, Tensor
+from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor
 from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.report import programs, show
 from opera.report.chosen import Wanted
@@ -396,3 +396,20 @@ def test_what_is_the_same_in_every_run_is_told_as_it_is_though_it_should_be_rand
     )
     text = shown(capsys, workspace, "Fbbbbbbbb")
     assert "expected  float32[1], random" in text and "actual    float32[1]: -0.75" in text
+
+
+def test_a_body_is_told_as_onnx_writes_it_where_that_is_short():
+    pytest.importorskip("onnx")
+    from onnx import TensorProto, helper
+
+    def call(count: int) -> Instance:
+        names = [f"y{n}" for n in range(count)]
+        nodes = [helper.make_node("Constant", [], [x], value_float=1.0) for x in names]
+        graph = helper.make_graph(nodes, "body", [], [helper.make_tensor_value_info("y0", TensorProto.FLOAT, [])])
+        branch = Message("onnx.GraphProto", graph.SerializeToString())
+        return Instance("onnx", "If", {"then_branch": branch}, (), ("out",), {"opset": {"": 16}})
+
+    told = list(programs.lines(call(1)))
+    assert told[0].startswith("out = If(then_branch=<GraphProto>)") and told[1] == "  then_branch:"
+    assert any("y0 = Constant" in x for x in told[2:])
+    assert len(list(programs.lines(call(40)))) == 1, "the script shows it"

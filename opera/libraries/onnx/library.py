@@ -160,6 +160,16 @@ def probe(points: list[Point], calls: list[Instance]) -> list[Point]:
     return onnx_probing.probe(points, calls)
 
 
+def body(message: Message) -> str:
+    """Return a subgraph in ONNX's textual syntax; any other message by its type."""
+    from onnx import printer
+
+    from opera.libraries.onnx import codec
+    from opera.libraries.onnx.subgraphs import BODY
+
+    return str(printer.to_text(codec.parse(message))) if message.type == BODY else ""
+
+
 def mended() -> frozenset[str]:
     """Return the operators that opera computes in the place of the reference evaluator, which gets them wrong."""
     from opera.libraries.onnx import mended as onnx_mended
