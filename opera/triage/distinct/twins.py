@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from opera.oracle.messages import cause
-from opera.oracle.signature import normalise
+from opera.oracle.signature import DTYPE, normalise
 from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED
 from opera.store.workspace import Workspace
 from opera.triage.distinct import causes, kinship
@@ -15,6 +15,7 @@ from opera.triage.sentence import brief
 
 WORDS = 8
 """Words that a message has at least, if it is to tell anything without the place where it was raised."""
+TYPE = re.compile(rf"\b{DTYPE}\b")
 DIMENSIONS = re.compile(r"(?<=[a-z])[1-3]d", re.IGNORECASE)
 
 
@@ -32,7 +33,8 @@ def twins(workspace: Workspace, finding: str, environment: str) -> list[tuple[st
 
 def alike(one: Reduction, other: Reduction) -> bool:
     """Whether two failures are twins: crashes or refusals of one frontend, at one stage, that the same decides, with the same
-    words but for the operators' names and dimensions. A message is long, or both are raised at one `file:line`.
+    words but for the operators' names and dimensions, of dtypes of the same kinds. A message is long, or both are raised at one
+    `file:line`.
 
     So are wrong outputs that one value of a parameter decides, wrong in one respect: `noop_with_empty_axes=1` of several
     reductions.
@@ -49,6 +51,9 @@ def alike(one: Reduction, other: Reduction) -> bool:
     said = {" ".join(names.sub(" ", message).split()) for message in messages}
     places = {x.outcome.conversion_function.partition("@")[2] for x in both}
     same_place = len(places) == 1 and places != {""}
+    kinds_of_types = [{kind(x) for x in TYPE.findall(cause(y.outcome.message))} for y in both]
+    if kinds_of_types[0] != kinds_of_types[1]:  # one of floats, and one of indices
+        return False
     return len(said) == 1 and (same_place or len(re.findall(r"[a-z]{2,}", said.pop())) >= WORDS)
 
 
@@ -56,3 +61,8 @@ def _names(operators: Iterable[str]) -> re.Pattern[str]:
     """Return what finds the words of operators' names, without dimensions."""
     words = {x for name in operators for x in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", DIMENSIONS.sub(" ", name))}
     return re.compile("|".join(sorted(map(re.escape, words), key=len, reverse=True)), re.IGNORECASE)
+
+
+def kind(dtype: str) -> str:
+    """Return the first letter of a dtype's kind, as native code and Python write it: `f` of f64, float64 and bf16."""
+    return dtype.removeprefix("b")[:1] if dtype.startswith("bf") else dtype[:1]

@@ -152,6 +152,7 @@ def brief(
     if (kinds.low or kinds.lists or strings) and (bool(folder) or (kinds.lists and (compares or kinds.low))):
         return None
     given: dict[str, Any] = {"variant": exhibit.variant, "artefact": exhibit.artefact, "outputs": len(manifest.outputs)}
+    given["inputs"] = len(manifest.inputs)
     given["kept"] = kept
     given["checked"] = exhibit.symptom.rpartition(".")[2] in CHECKED
     given["dtypes"] = [x.dtype for x in expected if isinstance(x, Tensor)]

@@ -13,6 +13,9 @@ from opera.triage.distinct import twins
 from opera.triage.reduction import Reduction
 
 LEFT = "cannot emit this Relax operator directly. Run the lowering pass first. Offending call: R.nn.{}(x)"
+TYPES = (
+    "Arguments do not have the same element type (arg0 element type: {}, arg1 element type: {}) which they must have"
+)
 SCALAR = "input can't be a scalar"
 
 
@@ -37,6 +40,8 @@ CONV2D = reduced("Conv2DTranspose", LEFT.format("conv2d_transpose"))
         (reduced("Add", SCALAR), reduced("Mul", SCALAR), False),  # few words are Python's own as well
         (reduced("Add", SCALAR, "@slice.hpp:66"), reduced("Mul", SCALAR, "@slice.hpp:66"), True),
         (reduced("Add", SCALAR, "@slice.hpp:66"), reduced("Mul", SCALAR, "@slice.hpp:77"), False),
+        (reduced("cdist", TYPES.format("f64", "f32")), reduced("add", TYPES.format("bfloat16", "float64")), True),
+        (reduced("cdist", TYPES.format("f64", "f32")), reduced("slice", TYPES.format("i64", "i32")), False),
     ],
 )
 def test_twins_say_the_same_but_for_their_names(one: Reduction, other: Reduction, twin: bool) -> None:
