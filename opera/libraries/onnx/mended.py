@@ -29,7 +29,8 @@ def operators() -> list[type]:
     AffineGrid gives the dtype of theta. A zero point of ConvInteger for each filter is that of filters of whatever rank. What
     Optional is given it returns, and no list of it. MaxPool tells places in the whole input (opera.libraries.onnx.pooling).
     Erf of float64 is that, and not float32's (nor is Gelu, which is made of it). RNN, GRU and LSTM heed activations, clip,
-    input_forget and sequence_lens (opera.libraries.onnx.recurrent). Scatter is what ScatterElements was called
+    input_forget and sequence_lens (opera.libraries.onnx.recurrent). Split
+    refuses parts that are not the whole. Scatter is what ScatterElements was called
     before opset 11; the evaluator knows it by the new name alone.
     """
     from onnx.reference.op_run import OpRun
@@ -50,6 +51,7 @@ def operators() -> list[type]:
     from onnx.reference.ops.op_rnn import RNN_14
     from onnx.reference.ops.op_roi_align import RoiAlign
     from onnx.reference.ops.op_scatter_elements import ScatterElements
+    from onnx.reference.ops.op_split import Split_18
 
     def like(of: Any) -> type:
         def run(self: Any, x: Any, **given: Any) -> Any:
@@ -169,6 +171,11 @@ def operators() -> list[type]:
             return MaxPool._run(self, x, **given)
         return max_pool(x, **given)
 
+    def parted(self: Any, x: Any, split: Any = None, axis: int = 0, num_outputs: Any = None) -> Any:
+        if split is not None and (sum(split) != x.shape[axis] or min(split, default=0) < 0):
+            raise ValueError(f"an axis of {x.shape[axis]} is not split into {list(split)}")
+        return self.common_run(x, split, axis=axis, num_outputs=num_outputs)
+
     def unrolled(of: Any) -> type:
         kind = of.__name__.partition("_")[0]
 
@@ -191,9 +198,9 @@ def operators() -> list[type]:
     bounded = type("Loop", (Loop,), {"_run": loop})
     aligned = type("RoiAlign", (RoiAlign,), {"_run": align})
     unpooled = type("MaxUnpool", (MaxUnpool,), {"_run": unpool})
-    others = [type(x.__name__, (x,), {"_run": run}) for x, run in (
+    others = [type(x.__name__.partition("_")[0], (x,), {"_run": run}) for x, run in (
         (LRN, normalized), (LpPool, pooled), (GridSample, sampled), (AffineGrid, affine), (ConvInteger, convolved),
-        (Optional, filled), (Erf, error), (MaxPool, greatest),
+        (Optional, filled), (Erf, error), (MaxPool, greatest), (Split_18, parted),
     )]  # fmt: skip
     others += map(unrolled, (RNN_14, GRU, LSTM))
     others.append(type("Scatter", (ScatterElements,), {"op_domain": ""}))

@@ -216,3 +216,29 @@ def test_a_zero_point_for_each_filter_is_subtracted_from_filters_of_any_rank(ran
     model, feeds = model_of("ConvInteger", 10, {"x": x, "w": w} | zeros)
     [found] = references.evaluate(model, feeds)
     assert isinstance(found, Tensor) and found.array().ravel().tolist() == [3528, 3465]
+
+
+@pytest.mark.parametrize("opset", [2, 11, 13, 18])
+@pytest.mark.parametrize(("parts", "whole"), [([1, 2], True), ([0, 3], True), ([0, 0], False), ([4, -1], False)])
+def test_parts_of_a_split_are_the_whole(opset: int, parts: list[int], whole: bool) -> None:
+    """The evaluator splits 3 into [0, 0] without a word, which ONNX's checker and ONNX Runtime refuse."""
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    from opera.libraries.onnx import mended
+
+    names, given = (["x"], {"split": parts}) if opset < 13 else (["x", "split"], {})
+    node = helper.make_node("Split", names, ["a", "b"], axis=0, **given)
+    inputs = [helper.make_tensor_value_info("x", 1, [3])]
+    inputs += [helper.make_tensor_value_info("split", 7, [2])] if opset >= 13 else []
+    outputs = [helper.make_tensor_value_info(x, 1, None) for x in "ab"]
+    model = helper.make_model(
+        helper.make_graph([node], "g", inputs, outputs), opset_imports=[helper.make_opsetid("", opset)]
+    )
+    feeds = {"x": np.float32([1, 2, 3]), **({"split": np.int64(parts)} if opset >= 13 else {})}
+    asked = ReferenceEvaluator(model, new_ops=mended.operators())
+    if not whole:
+        with pytest.raises(ValueError, match="not split into"):
+            asked.run(None, feeds)
+    else:
+        assert [x.tolist() for x in asked.run(None, feeds)] == [[1, 2, 3][: parts[0]], [1, 2, 3][parts[0] :]]
