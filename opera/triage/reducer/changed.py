@@ -107,20 +107,16 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
 
 
 def _clearly(target: Outcome, shown: Outcome) -> bool:
-    """Whether numbers that pass beside wrong ones are right, and not as wrong within tolerance, for the effect of what
-    is left out may be small (a peephole of a gate that is nearly shut).
+    """Whether numbers that pass beside wrong ones are right, and not as wrong within tolerance: the effect of what is left out
+    may be small (a peephole of a gate that is nearly shut), and another dtype's tolerance larger than it.
     """
     if target.symptom != "value" or shown.verdict != PASS:
         return True
-    by = [
-        (shown.details.get(key, 0.0), shown.details.get(of, 0.0))
-        for key, of in (("max_rel", "rtol"), ("max_abs", "atol"))
-    ]
-    off = float(target.details.get("max_rel") or 0.0)
-    return (
-        any(found <= granted / share for (found, granted), share in zip(by, CLEARLY, strict=True))
-        or by[0][0] <= off * SMALL
-    )
+    relative, absolute, rtol, atol = (float(shown.details.get(x) or 0) for x in ("max_rel", "max_abs", "rtol", "atol"))
+    off = float(target.details.get("max_rel") or 0)
+    if 0 < off <= rtol:
+        return False
+    return relative <= max(rtol / CLEARLY[0], off * SMALL) or absolute <= atol / CLEARLY[1]
 
 
 def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> bool:

@@ -56,6 +56,8 @@ def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say(
 def test_right_is_what_is_clearly_so_beside_a_wrong_one(off, told) -> None:
     wrong = Outcome(INCONSISTENT, "infer", "value", details={"max_rel": 0.047})
     assert _clearly(wrong, Outcome(PASS, details={**off, "rtol": 1e-4, "atol": 1e-5})) is told
+    slight = Outcome(INCONSISTENT, "infer", "value", details={"max_rel": 2e-7})
+    assert not _clearly(slight, Outcome(PASS, details={"max_rel": 2e-7, "rtol": 1e-4})), "float32's tolerance hides it"
     assert _clearly(Outcome(CRASH, "load", "TypeError"), Outcome(PASS, details={**off, "rtol": 1e-4, "atol": 1e-5}))
 
 
