@@ -18,11 +18,11 @@ from opera.oracle.signature import normalise
 from opera.programs import values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
-from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, UNSTABLE, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, REFUSED, UNSTABLE, Outcome
 from opera.triage.conditions import dtypes, removable
 from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
-from opera.triage.failure import NUMBERS, axes_more, is_invalid
+from opera.triage.failure import NUMBERS, axes_more, is_invalid, unnamed
 from opera.triage.reduction import Reduction, is_form_of
 from opera.triage.sentence import EMPTY, of_version
 from opera.triage.shrink import smaller
@@ -103,6 +103,14 @@ def united(
     }
 
 
+def _raised(x: Reduction, program: Instance) -> Iterator[tuple[str, str, str]]:
+    """Yield by which words of its converter a crash is one with others, whatever parameters decide: such as name the operator
+    (`no value in Constant`, of `value_int` and of `value_ints`)."""
+    converter, words = x.outcome.conversion_function, normalise(unnamed(x.outcome).message)
+    if location.names_converter(converter) and re.search(rf"\b{re.escape(program.operator)}\b", words):
+        yield "raised", location.canonical(converter), words
+
+
 def _respect(shown: Outcome) -> str:
     """Return in which respect an outcome is wrong: its symptom, and whether there is an axis too few."""
     return f"{shown.symptom}, an axis too few" if axes_more(shown) < 0 else shown.symptom
@@ -137,6 +145,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
 
     - Nothing is computed, and what is returned nobody wrote.
     - A crash is at one place of the compiler, that one parameter leads to; or one that is about dtypes alone, and a dtype does.
+    - A converter says of its operator in the same words that it stops, whatever parameter decides.
     - What decides is nothing of the operator's, and stops code that operators share (`distinct.shared`).
     - The operator that its own is another name of, as documentation says, passes: what sets the two apart is the cause, however
       that shows (`torch.subtract` is not promoted where `torch.sub` is: a wrong dtype of a number, an invalid file of two).
@@ -161,6 +170,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
         return
     if x.alias:
         yield "alias", operators, x.alias
+    if shown.verdict in (CRASH, REFUSED):
+        yield from ((shown.verdict, shown.stage, shown.symptom, *where) for where in _raised(x, program))
     if NEWER in shown.details.get("tags", ()):
         version = msgspec.json.encode(values.encode(program.context.get("opset")), order="sorted")
         yield NEWER, operators, shown.details.get("newer") or version

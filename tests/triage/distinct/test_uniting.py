@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Argument, Call, Graph, Instance, Operand
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, INCONSISTENT, UNSTABLE, Outcome, Seen
+from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, UNSTABLE, Outcome, Seen
 from opera.triage.distinct import dividing, uniting
 from opera.triage.distinct.dividing import Reduced, divide
 from opera.triage.distinct.uniting import joined, outline
@@ -248,6 +248,29 @@ def test_a_wrong_dtype_that_one_converter_makes_of_the_same_inputs_is_one_cause(
 
     first = product("mm", "non-float32 inputs", "fx:_binary_op[matmul(out_dtype='float32')]")
     found = uniting.united([first, product("bmm", told, converter)], {}, {"Fmm": 0.0})
+    assert bool(found) is one
+
+
+@pytest.mark.parametrize(
+    ("message", "converter", "one"),
+    [
+        ("no value in Constant", "onnx:Constant._impl_v13", True),
+        ("no value in Constant", "onnx:Constant._impl_v1", False),
+        ("object of type 'NoneType' has no len()", "onnx:Constant._impl_v13", False),
+    ],
+)
+def test_what_a_converter_says_of_its_operator_is_one_cause_whatever_parameter_decides(
+    message: str, converter: str, one: bool
+) -> None:
+    """TVM's Constant takes `value` alone: of `value_int` and of `value_ints` one line says so."""
+
+    def constant(of: str, says: str, made_by: str) -> Reduced:
+        shown = Outcome(REFUSED, "load", "ValueError", says, conversion_function=made_by)
+        made = msgspec.structs.replace(program("Constant"), params={of: 1})
+        return reduced(f"F{of}", of, made, f"{of} given", outcome=shown)
+
+    first = constant("value_int", message, "onnx:Constant._impl_v13")
+    found = uniting.united([first, constant("value_ints", message, converter)], {}, {"Fvalue_int": 0.0})
     assert bool(found) is one
 
 
