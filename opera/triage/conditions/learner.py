@@ -551,8 +551,12 @@ def _emptied(program: Instance) -> Program | None:
     return smaller.applied(smaller.at(0, lambda x: shaped(x, (0, *x.shape[1:]))), program)
 
 
-def _left(program: Instance, name: str) -> dict[str, Value]:
-    return {key: value for key, value in program.params.items() if key != name}
+def _left(program: Program, name: str) -> list[tuple[str, dict[str, Value]]]:
+    """Return what a program calls, and with which parameters but one, whichever of its calls has that."""
+    return [
+        (x.operator, {key: value for key, value in x.params.items() if name not in (key, f"{x.operator}.{key}")})
+        for x in program.instances()
+    ]
 
 
 def inexact_in_float32(numbers: peculiar.Array) -> peculiar.Array:

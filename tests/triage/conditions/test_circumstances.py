@@ -19,7 +19,7 @@ from opera.programs.verdicts import Outcome
 from opera.triage.conditions import dtypes, features, removable
 from opera.triage.conditions.circumstances import Borne, Labelled, borne_out
 from opera.triage.conditions.deciding import Decided
-from opera.triage.conditions.learner import renumbered
+from opera.triage.conditions.learner import Learner, renumbered
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice
 from opera.triage.shrink import smaller
@@ -212,6 +212,22 @@ def test_a_constant_of_a_model_is_not_what_a_call_is_given():
     found = borne_out(label, Graph("onnx", (), calls, ("y",)), {"Any": {"value": None}}, told)
     assert (found.decided.besides, found.exact) == (("an empty input",), True)
     assert found.decided.parameters in (told.parameters, ("value given",)) and found.passing_one is not None
+
+
+def test_a_program_of_several_calls_that_passes_may_differ_in_one_parameter_alone():
+    """The nodes of Keras's `segment_prod`: reducing it ended with an internal error."""
+
+    def nodes(operator: str = "ConstantOfShape", **params: Any) -> Graph:
+        calls = (
+            Call("Neg", {}, (Argument("X", "x"),), ("y",), {}),
+            Call(operator, params, (Argument("input", "y"),), ("z",), {}),
+        )
+        return Graph("onnx", (Operand("x", Tensor.of(np.int64([2]))),), calls, ("z",))
+
+    value = features.Feature("value given", lambda x: "value" in x.instances()[-1].params)
+    made: Any = Learner(nodes(value=1, k=2), {}, Decided(), lambda _: None, lambda _: None, True)  # type: ignore[arg-type]
+    assert made._alone([value], [nodes(k=2)]) == [value]
+    assert made._alone([value], [nodes(k=3), nodes("Expand", k=2)]) == []
 
 
 def test_of_several_calls_no_axis_is_told_that_one_of_them_names():
