@@ -105,6 +105,8 @@ def fails_so(exhibit: Exhibit, trial: Trial) -> bool:
         return ENDLESS in trial.text
     if exhibit.verdict == INCONSISTENT and exhibit.drawn and exhibit.symptom not in FORMS:
         return re.search(r"^AssertionError: .*: drawn wrongly", trial.text, re.MULTILINE) is not None
+    if exhibit.verdict == INCONSISTENT and exhibit.symptom == brief.COUNT:
+        return re.search(r"^AssertionError: wrong count of outputs", trial.text, re.MULTILINE) is not None
     if exhibit.verdict in (INCONSISTENT, UNSTABLE):
         form = exhibit.symptom in ("shape", "dtype")
         about = (
@@ -112,7 +114,7 @@ def fails_so(exhibit: Exhibit, trial: Trial) -> bool:
             if form  # values are compared by numpy, which says so on lines of their own
             else rf"^AssertionError: *\n[^\0]*\b{re.escape(exhibit.output)}\b"
         )
-        return exhibit.symptom != "count" and re.search(about, trial.text, re.MULTILINE) is not None
+        return re.search(about, trial.text, re.MULTILINE) is not None
     flat = " ".join(messages.COLOURS.sub("", trial.text).split())
     words = ".*?".join(map(re.escape, messages.identifying(exhibit.message).split(" ... ")))
     return bool(words) and f"{exhibit.symptom.rpartition('.')[2]}:" in flat and re.search(words, flat) is not None

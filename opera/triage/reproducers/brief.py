@@ -114,10 +114,12 @@ class Brief(msgspec.Struct, frozen=True):
         names = ast.literal_eval(self.outputs)
         place = names.index(exhibit.output) if exhibit.output in names else 0
         compares = exhibit.verdict in (INCONSISTENT, UNSTABLE)
-        text = (
-            environment().get_template("brief/script.py.j2").render(x=self, compares=compares, place=place, names=names)
-        )
-        return tidied(text)
+        told = {"compares": compares, "count": exhibit.symptom == COUNT, "place": place, "names": names}
+        return tidied(environment().get_template("brief/script.py.j2").render(x=self, **told))
+
+
+COUNT = "count"
+"""Symptom of another number of outputs than is expected: nothing else of them is compared."""
 
 
 def brief(
