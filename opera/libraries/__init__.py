@@ -230,7 +230,8 @@ class Bodied(Library, Protocol):
     """What a library has beside that if calls hold programs, as the branches of ONNX's `If`."""
 
     def body(self, message: Message) -> str:
-        """Return a body as text for people. ImportError where the library is not installed."""
+        """Return a body as text for people, nothing of what is none. InvalidTest for bytes that are no message, ImportError
+        where the library is not installed."""
 
 
 class Embedding(Library, Protocol):

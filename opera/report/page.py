@@ -230,7 +230,7 @@ def _told(reduced: Reduction, failing: int, passing: int, *, unknown: bool) -> s
 
 
 def _passing(reduced: Reduction, program: Program) -> tuple[str, ...]:
-    """Return the one most like it that passes; nothing where that reads alike, for it differs within a body."""
+    """Return the one most like it that passes; nothing where that reads alike, for what differs is not shown."""
     told = tuple(lines(parse_captured(reduced.passing).program)) if reduced.passing else ()
     return told if told != tuple(lines(program)) else ()
 
@@ -248,7 +248,7 @@ def _remarks(chosen: Choice) -> Iterator[str]:
     of, outcome = chosen.reduction, chosen.verdict.outcome
     if chosen.at:
         yield f"shown with {listed(chosen.at)}, which leaves nothing to chance; drawn at random it is wrong, too"
-    if of is not None and of.empty and outcome.verdict in (CRASH, REFUSED, *DEATHS):
+    if of is not None and of.bare and outcome.verdict in (CRASH, REFUSED, *DEATHS):
         first = next((x.name for x in of.program().program.inputs if isinstance(x.value, Tensor | RandomTensor)), "")
         yield f"programs near it in which {first or 'the first tensor'} has no elements run"
 

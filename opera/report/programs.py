@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from opera import libraries
+from opera.errors import InvalidTest
 from opera.programs.program import Graph, Instance, Program, Result, names_of
 from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value, named_inputs
 
@@ -99,7 +100,7 @@ def _body(library: str, name: str, value: Value) -> Iterator[str]:
     made = libraries.get(library) if isinstance(value, Message) and library in libraries.registered() else None
     if not isinstance(value, Message) or not hasattr(made, "body"):
         return
-    with suppress(ImportError):
+    with suppress(ImportError, InvalidTest):
         told = cast(libraries.Bodied, made).body(value).splitlines()
         if 0 < len(told) <= BODY and max(map(len, told)) <= LONG:
             yield f"  {name}:"

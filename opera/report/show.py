@@ -280,7 +280,7 @@ def _section(console: Console, title: str, lines: tuple[str, ...]) -> None:
         console.print(f"  {escape(clean(line))}", soft_wrap=True)
 
 
-APART = "without what decides it fails in another way: of another cause, it seems"
+OF_ANOTHER = "without what decides it fails in another way: of another cause, it seems"
 """What is said of a member that the finding's cause does not explain."""
 
 
@@ -289,13 +289,14 @@ def _members(console: Console, workspace: Workspace, x: Finding, first: str) -> 
     called = escape(clean(", ".join(x.operators[:8])))
     console.print(f"\n[bold]{len(x.members)} test{'' if len(x.members) == 1 else 's'}[/bold], of {called}:")
     listed = sorted(zip(x.members, x.origins, strict=True), key=lambda y: y[0] != first)
-    apart = causes.apart(workspace, causes.members(workspace, x.id, x.environment))
+    members = list(causes.members(workspace, x.id, x.environment))
+    apart = causes.apart(workspace, members) - {first}
     for test, origin in listed[:MEMBERS]:
-        remark = f"  ({APART})" if test in apart else ""
+        remark = f"  ({OF_ANOTHER})" if test in apart else ""
         console.print(f"  {test}  {escape(clean(origin))}{remark}")
     if len(x.members) > MEMBERS:
         console.print(f"  and {len(x.members) - MEMBERS} more (opera report --format json)")
-    for verdict in causes.members(workspace, x.id, x.environment):
+    for verdict in members:
         details = verdict.outcome.details
         if details.get("predecessors"):
             console.print(f"{verdict.test} fails only after: {', '.join(details['predecessors'])}")

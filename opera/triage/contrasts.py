@@ -119,8 +119,8 @@ def change(program: Program, of: Program) -> Change | None:
     free = [x for x in numbers if not smaller.states(own[x])]
     every = [x for x in own if isinstance(own[x], Tensor | RandomTensor)]
     match (named, given, dtypes, shapes):
-        case [[one], *_] if any(isinstance(x.get(one), Message) for x in (ours, theirs)):
-            return None  # nobody reads the bytes of a body
+        case [[one], *_] if all(isinstance(x.get(one), Message) for x in (ours, theirs)):
+            return None  # nobody reads the bytes of a message
         case [[one], [], [], []] if free == numbers:
             had, has = _param(theirs, one), _param(ours, one)
             return Change(_called(of, one), had, has, _order(ours.get(one)), not numbers)

@@ -76,8 +76,9 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
 
 
 def opposite(one: Outcome, other: Outcome) -> bool:
-    """Whether one returns an axis too many, and the other one too few."""
-    return axes_more(one) * axes_more(other) < 0
+    """Whether both return a wrong shape, and one of them alone lacks an axis: what takes one away is not what adds one."""
+    both = all((x.verdict, x.symptom) == (INCONSISTENT, "shape") for x in (one, other))
+    return both and (axes_more(one) < 0) != (axes_more(other) < 0)
 
 
 def axes_more(shown: Outcome) -> int:

@@ -35,7 +35,7 @@ class Reduction(msgspec.Struct, frozen=True):
         despite: How many of those that pass have all that is told, and no other reason to pass is known; None: nobody counted.
         beyond: How many near programs lack something of what is told, and run wrongly, or end at a later stage, where it is
             told of what ends.
-        empty: Whether all near programs whose first tensor has no elements do not fail that have all that is told; False where
+        bare: Whether all near programs whose first tensor has no elements do not fail that have all that is told; False where
             there is none.
         tried: What programs say of which several things differ, and of which nothing was learned: of those that have all that
             is told, how many fail and pass; and of the others (opera.triage.conditions.further).
@@ -89,7 +89,7 @@ class Reduction(msgspec.Struct, frozen=True):
     near: tuple[int, int] = (0, 0)
     despite: int | None = None
     beyond: int = 0
-    empty: bool = False
+    bare: bool = False
     tried: tuple[int, int, int, int] = (0, 0, 0, 0)
     passing: dict[str, Any] | None = None
     explained: bool = True

@@ -220,7 +220,7 @@ def test_what_gets_further_than_a_crash_is_counted_and_that_others_run_without_e
     assert _near(of, unknown=False) == "73 that have what decides fail; 4 without it run wrongly, or end later"
     shown = Verdict("t", "f", "v", "e", of.outcome, "F")
     assert [*_remarks(Choice(shown, shown, of))] == []
-    bare = Choice(shown, shown, msgspec.structs.replace(of, empty=True))
+    bare = Choice(shown, shown, msgspec.structs.replace(of, bare=True))
     assert [*_remarks(bare)] == ["programs near it in which data has no elements run"]
 
 

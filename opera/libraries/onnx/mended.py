@@ -15,6 +15,8 @@ ROUNDS = 2000
 """Rounds that a loop may run: a program made of another may have one without an end."""
 WHOLE = 1e-6
 """How far from a whole number what is one may be, once it is computed of grids in float32."""
+REFUSING = frozenset({"Split"})
+"""Operators that are computed by the evaluator all the same, where what they are given is not refused."""
 
 
 @cache

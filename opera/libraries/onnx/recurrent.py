@@ -11,6 +11,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 Activation = Callable[[Array], Array]
 
+WAYS = ("forward", "reverse", "bidirectional")
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 """Operator → rows of weights of each hidden unit: `i`, `zrh`, `iofc`."""
 DEFAULTS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
@@ -40,7 +41,7 @@ PLAIN: dict[str, Activation] = {
     "softsign": lambda x: x / (1 + np.abs(x)),
     "tanh": np.tanh,
 }
-"""Activation without → what it makes of its input."""
+"""Activation without alpha and beta → what it makes of its input."""
 OF_TWO = ("affine", "hardsigmoid", "scaledtanh")
 """Activations that take beta, too."""
 
@@ -60,14 +61,15 @@ def recurrent(kind: str, given: dict[str, Any], *, reads: int = 0) -> tuple[Arra
     Raises ValueError for other shapes or activations, and where documentation leaves open whether `clip` bounds what an LSTM's
     last activation takes: ONNX Runtime and OpenVINO do not, though it is "the input of activations".
     """
-    first = bool(given.get("layout"))
+    first, way = bool(given.get("layout")), given.get("direction") or "forward"
     x, w, r = (np.asarray(given[name], dtype=np.float64) for name in "XWR")
+    rows = (1 + (way == "bidirectional"), GATES[kind] * r.shape[-1]) if r.ndim else ()
+    sized = x.ndim == w.ndim == r.ndim == 3 and w.shape[:2] == r.shape[:2] == rows and w.shape[2] == x.shape[2]
+    if not sized or way not in WAYS or given.get("hidden_size") not in (None, r.shape[2]):
+        raise ValueError(f"W {w.shape} and R {r.shape} are no weights of {kind} that is {way}, for X {x.shape}")
     x = x.swapaxes(0, 1) if first else x
     steps, batch, _ = x.shape
     directions, hidden = r.shape[0], r.shape[2]
-    way = given.get("direction") or "forward"
-    if directions != 1 + (way == "bidirectional") or w.shape[1] != GATES[kind] * hidden:
-        raise ValueError(f"W {w.shape} and R {r.shape} are no weights of {kind} that is {way}")
     b = _or_zeros(given.get("B"), (directions, 2 * GATES[kind] * hidden))
     peepholes = _or_zeros(given.get("P"), (directions, 3 * hidden))
     states = [given.get("initial_h"), given.get("initial_c")]
@@ -113,6 +115,10 @@ class _Cell:
         """Return what an activation makes of its input, bounded first."""
         return activation(x if self.most is None else np.clip(x, -self.most, self.most))
 
+    def bounds(self, c: Array) -> bool:
+        """Whether what an LSTM's last activation takes is beyond the bound."""
+        return self.most is not None and bool((np.abs(c) > self.most).any()) and len(self.used) == len(DEFAULTS["LSTM"])
+
     def rnn(self, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
         return self.through(self.used[0], x @ self.w + h @ self.r + self.of_w + self.of_r), c
 
@@ -130,8 +136,6 @@ class _Cell:
         i = self.through(f, i + self.p[0] * c)
         forget = 1 - i if self.given.get("input_forget") else self.through(f, forget + self.p[2] * c)
         c = forget * c + i * self.through(g, cell)
-        if self.most is not None and (np.abs(c) > self.most).any():
-            raise ValueError("ONNX's documentation leaves open whether clip bounds what the last activation takes")
         return self.through(f, o + self.p[1] * c) * last(c), c
 
 
@@ -143,6 +147,8 @@ def _unrolled(cell: _Cell, x: Array, lens: Array, h: Array, c: Array, *, back: b
     for step, places in enumerate(order):
         new_h, new_c = cell.step(x[places, every], h, c)
         goes_on = (step < lens)[:, None]
+        if cell.bounds(np.where(goes_on, new_c, 0)):
+            raise ValueError("ONNX's documentation leaves open whether clip bounds what the last activation takes")
         h, c = np.where(goes_on, new_h, h), np.where(goes_on, new_c, c)
         found[places, every] = np.where(goes_on, new_h, 0)
     return found, h, c

@@ -84,7 +84,7 @@ class Borne(NamedTuple):
         named: What is told → how readers are told of which operand it is (opera.triage.conditions.operands).
         beyond: Near programs that lack something of what is told, and run wrongly, or end at a later stage, where it is told
             of what ends.
-        empty: Whether all whose first tensor has no elements do not fail that have all that is told; False where there is none.
+        bare: Whether all whose first tensor has no elements do not fail that have all that is told; False where there is none.
     """
 
     decided: Decided
@@ -98,7 +98,7 @@ class Borne(NamedTuple):
     passing_one: Program | None = None
     named: tuple[tuple[str, str], ...] = ()
     beyond: int = 0
-    empty: bool = False
+    bare: bool = False
 
 
 class Asking(deciding.Lowers, Protocol):

@@ -253,7 +253,7 @@ class Learner:
         of = [x for x in passing if x.inputs == own.inputs and x.outputs == own.outputs]
         for x in told:
             name = removable.key(x.says)
-            if any(not x.holds(y) and _left(y, name) == _left(own, name) for y in of):
+            if any(not x.holds(y) and _differ_in(y, own, name) for y in of):
                 found.setdefault(name, x)
         return list(found.values())
 
@@ -551,12 +551,24 @@ def _emptied(program: Instance) -> Program | None:
     return smaller.applied(smaller.at(0, lambda x: shaped(x, (0, *x.shape[1:]))), program)
 
 
-def _left(program: Program, name: str) -> list[tuple[str, dict[str, Value]]]:
-    """Return what a program calls, and with which parameters but one, whichever of its calls has that."""
-    return [
-        (x.operator, {key: value for key, value in x.params.items() if name not in (key, f"{x.operator}.{key}")})
-        for x in program.instances()
-    ]
+def _differ_in(one: Program, other: Program, name: str) -> bool:
+    """Whether two programs are the same calls, and differ in this parameter of one of them at most."""
+    ours, theirs = one.instances(), other.instances()
+    if _wired(one) != _wired(other) or len(ours) != len(theirs):
+        return False
+    unlike = [(x, y) for x, y in zip(ours, theirs, strict=True) if x.params != y.params]
+    return len(unlike) <= 1 and all(_left(x, name) == _left(y, name) for x, y in unlike)
+
+
+def _wired(program: Program) -> list[object]:
+    """Return what a program calls, and what each of several calls takes and returns."""
+    if isinstance(program, Instance):
+        return [program.operator]
+    return [(x.operator, x.inputs, x.outputs) for x in program.calls]
+
+
+def _left(call: Instance, name: str) -> dict[str, Value]:
+    return {key: value for key, value in call.params.items() if name not in (key, f"{call.operator}.{key}")}
 
 
 def inexact_in_float32(numbers: peculiar.Array) -> peculiar.Array:

@@ -16,7 +16,7 @@ import msgspec
 from opera import libraries
 from opera.libraries import Embedding, Nesting
 from opera.programs.program import Instance, Program
-from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor, Value
+from opera.programs.values import NO_DEFAULT, Message, Named, RandomTensor, Tensor, Value
 from opera.triage.conditions import around, dtypes, peculiar
 from opera.triage.conditions.arguments import WRITTEN
 from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT, RETURNED, UNNAMED
@@ -285,6 +285,8 @@ def said(value: Value) -> str:
             return name
         case Tensor() | RandomTensor():
             return f"{value.dtype}{list(value.shape)}"
+        case Message():
+            return f"<{value.type.rpartition('.')[2]}>"
         case list() | tuple():
             return "[" + ", ".join(map(said, value)) + "]"
     return repr(value)[:60]

@@ -51,7 +51,7 @@ def alike(one: Reduction, other: Reduction) -> bool:
     said = {" ".join(names.sub(" ", message).split()) for message in messages}
     places = {x.outcome.conversion_function.partition("@")[2] for x in both}
     same_place = len(places) == 1 and places != {""}
-    kinds_of_types = [{kind(x) for x in TYPE.findall(cause(y.outcome.message))} for y in both]
+    kinds_of_types = [{_kind(x) for x in TYPE.findall(cause(y.outcome.message))} for y in both]
     if kinds_of_types[0] != kinds_of_types[1]:  # one of floats, and one of indices
         return False
     return len(said) == 1 and (same_place or len(re.findall(r"[a-z]{2,}", said.pop())) >= WORDS)
@@ -63,6 +63,6 @@ def _names(operators: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(sorted(map(re.escape, words), key=len, reverse=True)), re.IGNORECASE)
 
 
-def kind(dtype: str) -> str:
+def _kind(dtype: str) -> str:
     """Return the first letter of a dtype's kind, as native code and Python write it: `f` of f64, float64 and bf16."""
-    return dtype.removeprefix("b")[:1] if dtype.startswith("bf") else dtype[:1]
+    return dtype.removeprefix("b")[:1].replace("s", "i")

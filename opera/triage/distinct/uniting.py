@@ -104,10 +104,13 @@ def united(
 
 
 def _raised(x: Reduction, program: Instance) -> Iterator[tuple[str, str, str]]:
-    """Yield by which words of its converter a crash is one with others, whatever parameters decide: such as name the operator
-    (`no value in Constant`, of `value_int` and of `value_ints`)."""
+    """Yield by which words of its converter a crash is one with others, whatever parameters decide: such as name the operator,
+    and not what decides (`no value in Constant`, of `value_int` and of `value_ints`). A first word may be no name (`Shape`).
+    """
     converter, words = x.outcome.conversion_function, normalise(unnamed(x.outcome).message)
-    if location.names_converter(converter) and re.search(rf"\b{re.escape(program.operator)}\b", words):
+    named = re.search(rf"(?<=\W){re.escape(program.operator)}\b", words)
+    told = any(re.search(rf"\b{re.escape(removable.named(says))}\b", x.outcome.message) for says in x.deciding)
+    if location.names_converter(converter) and named and not told:
         yield "raised", location.canonical(converter), words
 
 

@@ -116,7 +116,8 @@ def _clearly(target: Outcome, shown: Outcome) -> bool:
     off = float(target.details.get("max_rel") or 0)
     if 0 < off <= rtol:
         return False
-    return relative <= max(rtol / CLEARLY[0], off * SMALL) or absolute <= atol / CLEARLY[1]
+    known = relative > 0 or absolute == 0  # where 0 is expected nothing is so many times as large
+    return (known and relative <= max(rtol / CLEARLY[0], off * SMALL)) or absolute <= atol / CLEARLY[1]
 
 
 def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> bool:

@@ -129,7 +129,7 @@ class Choice(NamedTuple):
         if of is None or self.incidental:
             return operator
         program, told = of.program().program, (*of.besides, *of.circumstances)
-        mentioned = [x.name for x in program.inputs if any(re.search(rf"\b{re.escape(x.name)}\b", y) for y in told)]
+        mentioned = [x.name for x in program.inputs if any(_about(x.name, says) for says in told)]
         first = [*map(removable.named, of.deciding), *mentioned, *(x.name for x in of.contrasts if x.passes)]
         what = given(program, first, room)
         return f"{operator}{' ' if JOINED in operator else ''}({what})" if what else operator
@@ -167,6 +167,14 @@ class Choice(NamedTuple):
         set_ = [f"{name}={removable.said(x)}" for name, x in now.params.items() if before.params.get(name) != x]
         fed = ((x.name, x.value) for x in now.inputs if x.value != own[x.name] and isinstance(x.value, Tensor))
         return (*set_, *(f"{name}={removable.said(x.numbers().flat[0].item())}" for name, x in fed))
+
+
+def _about(name: str, says: str) -> bool:
+    """Whether what decides is told of an input: `a floating-point depth`, `x of rank 3`, `length 1 of x`; `a` begins a sentence
+    of another, and `input` too."""
+    found = re.escape(name)
+    begins = "" if name in ("a", "an", "input") else rf"|^{found}\b"
+    return re.search(rf"\b{found}$|\bof {found}\b{begins}", says) is not None
 
 
 def choose(

@@ -91,6 +91,15 @@ def test_input_and_forget_gate_are_coupled_and_what_ended_stays() -> None:
     assert (y.ravel().tolist(), h.item()) == ([2, 1, 0], 2), "the sequence is reversed, and not what it is padded with"
 
 
+def test_what_stands_behind_a_sequence_is_beyond_no_bound() -> None:
+    given = {**ones("LSTM", 2), "X": np.float64([0, 9]).reshape(2, 1, 1), "R": np.zeros((1, 4, 1)), "clip": 0.4}
+    given["initial_c"] = np.full((1, 1, 1), 0.7)
+    _, _, c = recurrent("LSTM", {**given, "sequence_lens": [1]})
+    assert c.item() == pytest.approx(0.35)
+    with pytest.raises(ValueError, match="leaves open"):
+        recurrent("LSTM", {**given, "initial_c": np.full((1, 1, 1), 0.9)})
+
+
 def test_the_batch_comes_first_in_the_other_layout() -> None:
     given = {
         "X": np.arange(6.0).reshape(2, 3, 1),
@@ -119,6 +128,11 @@ def test_defaults_of_activations_are_those_of_the_operators_of_their_names() -> 
         ("RNN", {"activations": ["Affine"]}, "no alpha"),
         ("RNN", {"activations": ["Elu"], "activation_alpha": [1, 2]}, "2 of activation_alpha"),
         ("RNN", {"direction": "bidirectional"}, "no weights"),
+        ("RNN", {"direction": "sideways"}, "no weights"),
+        ("RNN", {"hidden_size": 5}, "no weights"),
+        ("RNN", {"W": np.ones((2, 1, 1))}, "no weights"),
+        ("RNN", {"W": np.ones((1, 3, 1)), "R": np.ones((1, 1, 3))}, "no weights"),
+        ("RNN", {"R": np.ones((1, 1))}, "no weights"),
         ("RNN", {"B": np.ones((1, 3))}, "is wanted"),
         ("RNN", {"sequence_lens": [4]}, "no lengths"),
         ("LSTM", {"clip": 0.5}, "leaves open"),

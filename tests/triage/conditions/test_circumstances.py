@@ -228,6 +228,8 @@ def test_a_program_of_several_calls_that_passes_may_differ_in_one_parameter_alon
     made: Any = Learner(nodes(value=1, k=2), {}, Decided(), lambda _: None, lambda _: None, True)  # type: ignore[arg-type]
     assert made._alone([value], [nodes(k=2)]) == [value]
     assert made._alone([value], [nodes(k=3), nodes("Expand", k=2)]) == []
+    rewired = msgspec.structs.replace(nodes(k=2).calls[1], inputs=(Argument("input", "x"),))
+    assert made._alone([value], [msgspec.structs.replace(nodes(k=2), calls=(nodes().calls[0], rewired))]) == []
 
 
 def test_of_several_calls_no_axis_is_told_that_one_of_them_names():

@@ -62,7 +62,7 @@ def test_small_tensors_that_are_folded_are_told_by_how_many_elements_they_have()
     for loud in (False, True):
         found = borne_out(label, call((2, 2)), {"Any": {}}, Decided(), loud=loud)
         assert found.circumstances == ("fewer than 1000 elements",) and found.exact and found.passing > 0
-        assert not found.empty, "it fails of none, too"
+        assert not found.bare, "it fails of none, too"
 
 
 def test_what_passes_without_elements_is_known_to_and_not_taught_by() -> None:
@@ -74,7 +74,7 @@ def test_what_passes_without_elements_is_known_to_and_not_taught_by() -> None:
 
     program = msgspec.structs.replace(call((2, 2)), params=k)
     found = borne_out(label, program, {"Any": {"k": 1}}, Decided(("k=2",), ()), loud=True)
-    assert found.decided.parameters == ("k=2",) and found.circumstances == () and found.empty and found.exact
+    assert found.decided.parameters == ("k=2",) and found.circumstances == () and found.bare and found.exact
 
 
 def test_what_fails_whatever_its_size_is_told_of_no_size() -> None:

@@ -129,7 +129,7 @@ def test_what_decides_is_taken_away_from_the_member(of, member, shows, wanted):
 
 
 @pytest.mark.parametrize(
-    ("actual", "wanted"), [("(1, 3)", LACKS), ("(1, 3, 2, 1, 1)", BELONGS), ("(3, 1, 2)", BELONGS)]
+    ("actual", "wanted"), [("(1, 3)", LACKS), ("(1, 3, 2, 1, 1)", BELONGS), ("(3, 1, 2)", BELONGS), ("(1, 6)", LACKS)]
 )
 def test_an_axis_too_few_is_another_cause_than_an_axis_too_many(actual, wanted):
     """OpenVINO's DFT of one side: forward it returns (1, 3, 1, 2) for (1, 3, 2), and inverse an axis too few."""

@@ -50,6 +50,7 @@ def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say(
         ({"max_rel": 8e-6, "max_abs": 8e-6}, True),
         ({"max_rel": 0.5, "max_abs": 1e-8}, True),  # what is expected is nearly 0
         ({"max_rel": 4e-5, "max_abs": 4e-3}, True),  # a thousandth of what the wrong one is off by
+        ({"max_rel": 0.0, "max_abs": 9e-6}, False),  # where 0 is expected
         ({}, True),
     ],
 )

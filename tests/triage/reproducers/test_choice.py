@@ -15,7 +15,7 @@ from opera.programs.verdicts import CRASH, Outcome
 from opera.report import draft
 from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
-from opera.triage.reproducers.choice import Choice, _needs, _shared
+from opera.triage.reproducers.choice import Choice, _about, _needs, _shared
 
 
 def reduction(
@@ -100,6 +100,7 @@ def test_where_a_title_has_little_room_the_input_that_seems_to_decide_stays():
     )
     verdict: Any = SimpleNamespace(outcome=found.outcome)
     assert Choice(verdict, verdict, found).called("OneHot", 40) == "OneHot(indices=float32[8], depth=float32[8], …)"
+    assert not _about("a", "a floating-point depth") and _about("x", "x of rank 3") and _about("x", "length 1 of x")
 
 
 @pytest.mark.parametrize(
