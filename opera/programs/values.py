@@ -192,6 +192,11 @@ class Message(msgspec.Struct, frozen=True):
     type: str
     data: bytes
 
+    @property
+    def told(self) -> str:
+        """How it stands in a call that people read: `<GraphProto>`."""
+        return f"<{self.type.rpartition('.')[2]}>"
+
 
 class Named(msgspec.Struct, frozen=True):
     """Something a library knows by name, such as a dtype (`kind="torch.dtype"`, `name="float32"`)."""

@@ -139,7 +139,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
     names = (finding.id, *finding.aliases)
     laid = blame.of((x for name in names for x in blame.stored(workspace, name)), shown)
     others = (*blame.witnesses(laid), *blame.kernels(laid)) if laid is not None else ()
-    outcome = shown.outcome
+    outcome, model = shown.outcome, tuple(lines(program))
     return Page(
         sentence=finding.sentence,
         test=shown.test,
@@ -152,8 +152,8 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         contradicted=chosen.contradicted if reduced and not chosen.firm else "",
         contrasts=_contrasts(reduced, outcome) if reduced else (),
         remarks=tuple(_remarks(chosen)),
-        model=tuple(lines(program)),
-        passing=_passing(reduced, program) if reduced else (),
+        model=model,
+        passing=_passing(reduced, model) if reduced else (),
         written=tuple(reduced.written.splitlines()) if reduced else (),
         parameters=tuple(_parameters(program, reduced if chosen.firm else None)),
         outputs=tuple(_outputs(workspace, shown, manifest)) if manifest else (),
@@ -229,10 +229,10 @@ def _told(reduced: Reduction, failing: int, passing: int, *, unknown: bool) -> s
     return f"{failing} that have what decides fail, {passes}{also}{f'; {further}' if further else ''}"
 
 
-def _passing(reduced: Reduction, program: Program) -> tuple[str, ...]:
+def _passing(reduced: Reduction, model: tuple[str, ...]) -> tuple[str, ...]:
     """Return the one most like it that passes; nothing where that reads alike, for what differs is not shown."""
     told = tuple(lines(parse_captured(reduced.passing).program)) if reduced.passing else ()
-    return told if told != tuple(lines(program)) else ()
+    return told if told != model else ()
 
 
 def _further(reduced: Reduction) -> str:

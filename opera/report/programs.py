@@ -60,7 +60,7 @@ def given(value: Value) -> str:
         case Named(kind=kind, name=name):
             return name if kind.endswith(".input") else f"{kind.partition('.')[0]}.{name}" if "." in kind else name
         case Message():
-            return f"<{value.type.rpartition('.')[2]}>"
+            return value.told
         case list() | tuple():
             inner = ", ".join(map(given, value))
             return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
@@ -97,11 +97,11 @@ def lines(program: Program) -> Iterator[str]:
 
 def _body(library: str, name: str, value: Value) -> Iterator[str]:
     """Yield a program that a call holds as a parameter, as its library writes it, where that is short."""
-    made = libraries.get(library) if isinstance(value, Message) and library in libraries.registered() else None
-    if not isinstance(value, Message) or not hasattr(made, "body"):
+    if not isinstance(value, Message) or library not in libraries.registered():
         return
+    made = libraries.get(library)
     with suppress(ImportError, InvalidTest):
-        told = cast(libraries.Bodied, made).body(value).splitlines()
+        told = cast(libraries.Bodied, made).body(value).splitlines() if hasattr(made, "body") else ()
         if 0 < len(told) <= BODY and max(map(len, told)) <= LONG:
             yield f"  {name}:"
             yield from (f"    {line}" for line in told)

@@ -66,7 +66,7 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
         return False
     if "drawn" in one.details:  # how far what was drawn is off tells nothing
         return True
-    if opposite(one, other):
+    if lacks_axis(one) != lacks_axis(other):  # what takes an axis away is not what adds one
         return False
     if (
         not elsewhere and one.verdict != UNSTABLE and drifted(one, other)
@@ -75,18 +75,12 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
     return one.symptom != "value" or severity(other) >= min(severity(one), GROSS)
 
 
-def opposite(one: Outcome, other: Outcome) -> bool:
-    """Whether both return a wrong shape, and one of them alone lacks an axis: what takes one away is not what adds one."""
-    both = all((x.verdict, x.symptom) == (INCONSISTENT, "shape") for x in (one, other))
-    return both and (axes_more(one) < 0) != (axes_more(other) < 0)
-
-
-def axes_more(shown: Outcome) -> int:
-    """Return how many axes more than expected were returned; 0 of anything but a wrong shape."""
+def lacks_axis(shown: Outcome) -> bool:
+    """Whether fewer axes than are expected were returned."""
     if (shown.verdict, shown.symptom) != (INCONSISTENT, "shape"):
-        return 0
+        return False
     expected, actual = (len(SIZE.findall(str(shown.details.get(x, "")))) for x in ("expected", "actual"))
-    return actual - expected
+    return actual < expected
 
 
 def _spoils_memory(outcome: Outcome) -> bool:

@@ -31,9 +31,8 @@ def operators() -> list[type]:
     AffineGrid gives the dtype of theta. A zero point of ConvInteger for each filter is that of filters of whatever rank. What
     Optional is given it returns, and no list of it. MaxPool tells places in the whole input (opera.libraries.onnx.pooling).
     Erf of float64 is that, and not float32's (nor is Gelu, which is made of it). RNN, GRU and LSTM heed activations, clip,
-    input_forget and sequence_lens (opera.libraries.onnx.recurrent). Split
-    refuses parts that are not the whole. Scatter is what ScatterElements was called
-    before opset 11; the evaluator knows it by the new name alone.
+    input_forget and sequence_lens (opera.libraries.onnx.recurrent). Split refuses parts that are not the whole. Scatter is what
+    ScatterElements was called before opset 11; the evaluator knows it by the new name alone.
     """
     from onnx.reference.op_run import OpRun
     from onnx.reference.ops.op_affine_grid import AffineGrid, construct_original_grid

@@ -12,28 +12,21 @@ Array = np.ndarray[Any, Any]
 Activation = Callable[[Array], Array]
 
 WAYS = ("forward", "reverse", "bidirectional")
+"""Values of `direction`."""
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 """Operator → rows of weights of each hidden unit: `i`, `zrh`, `iofc`."""
 DEFAULTS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 """Operator → activations of each direction."""
-SCALED: dict[str, tuple[float | None, float | None]] = {
-    "affine": (None, None),
-    "elu": (1.0, None),
-    "hardsigmoid": (0.2, 0.5),
-    "leakyrelu": (0.01, None),
-    "scaledtanh": (None, None),
-    "thresholdedrelu": (1.0, None),
+SCALED: dict[str, tuple[float | None, float | None, Callable[[Any, Any, Array], Array]]] = {
+    "affine": (None, None, lambda a, b, x: a * x + b),
+    "elu": (1.0, None, lambda a, _, x: np.where(x >= 0, x, a * np.expm1(np.minimum(x, 0)))),
+    "hardsigmoid": (0.2, 0.5, lambda a, b, x: np.clip(a * x + b, 0, 1)),
+    "leakyrelu": (0.01, None, lambda a, _, x: np.where(x >= 0, x, a * x)),
+    "scaledtanh": (None, None, lambda a, b, x: a * np.tanh(b * x)),
+    "thresholdedrelu": (1.0, None, lambda a, _, x: np.where(x >= a, x, 0)),
 }
-"""Activation that takes alpha, or alpha and beta → those of the operator of the same name."""
-SCALE: dict[str, Callable[[Any, Any, Array], Array]] = {
-    "affine": lambda a, b, x: a * x + b,
-    "elu": lambda a, _, x: np.where(x >= 0, x, a * np.expm1(np.minimum(x, 0))),
-    "hardsigmoid": lambda a, b, x: np.clip(a * x + b, 0, 1),
-    "leakyrelu": lambda a, _, x: np.where(x >= 0, x, a * x),
-    "scaledtanh": lambda a, b, x: a * np.tanh(b * x),
-    "thresholdedrelu": lambda a, _, x: np.where(x >= a, x, 0),
-}
-"""Activation → what it makes of alpha, beta and its input."""
+"""Activation that takes alpha, or alpha and beta → those of the operator of the same name, and what it makes of them and its
+input."""
 PLAIN: dict[str, Activation] = {
     "relu": lambda x: np.maximum(x, 0),
     "sigmoid": lambda x: (1 + np.tanh(x / 2)) / 2,
@@ -115,10 +108,6 @@ class _Cell:
         """Return what an activation makes of its input, bounded first."""
         return activation(x if self.most is None else np.clip(x, -self.most, self.most))
 
-    def bounds(self, c: Array) -> bool:
-        """Whether what an LSTM's last activation takes is beyond the bound."""
-        return self.most is not None and bool((np.abs(c) > self.most).any()) and len(self.used) == len(DEFAULTS["LSTM"])
-
     def rnn(self, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
         return self.through(self.used[0], x @ self.w + h @ self.r + self.of_w + self.of_r), c
 
@@ -147,7 +136,7 @@ def _unrolled(cell: _Cell, x: Array, lens: Array, h: Array, c: Array, *, back: b
     for step, places in enumerate(order):
         new_h, new_c = cell.step(x[places, every], h, c)
         goes_on = (step < lens)[:, None]
-        if cell.bounds(np.where(goes_on, new_c, 0)):
+        if cell.most is not None and (np.abs(new_c[step < lens]) > cell.most).any():  # of an LSTM: others have none
             raise ValueError("ONNX's documentation leaves open whether clip bounds what the last activation takes")
         h, c = np.where(goes_on, new_h, h), np.where(goes_on, new_c, c)
         found[places, every] = np.where(goes_on, new_h, 0)
@@ -180,10 +169,11 @@ def _consumed(given: Sequence[float] | None, takes: Sequence[bool], key: str) ->
 
 def _activation(name: str, alpha: float | None, beta: float | None) -> Activation:
     if name in SCALED:
-        a, b = (own if x is None else x for x, own in zip((alpha, beta), SCALED[name], strict=True))
+        of_alpha, of_beta, made = SCALED[name]
+        a, b = of_alpha if alpha is None else alpha, of_beta if beta is None else beta
         if a is None or (b is None and name in OF_TWO):
             raise ValueError(f"{name} is given no alpha, or no beta, and has none by default")
-        return partial(SCALE[name], a, b)
+        return partial(made, a, b)
     if name not in PLAIN:
         raise ValueError(f"ONNX documents no activation {name!r}")
     return PLAIN[name]

@@ -38,7 +38,7 @@ from opera.triage.conditions.forms import shaped
 from opera.triage.conditions.labels import Labelled
 from opera.triage.conditions.lengths import BROADCAST, OF_LENGTH_0, broadcast_shape, empty_axis, is_longer
 from opera.triage.conditions.representable import inexact
-from opera.triage.conditions.stated import BEYOND_DTYPE, WHOLE, Feature
+from opera.triage.conditions.stated import BEYOND_DTYPE, WHOLE, Feature, differ_in_one
 from opera.triage.sentence import EMPTY, is_relation
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
@@ -252,9 +252,8 @@ class Learner:
         own, found = self.program, dict[str, Feature]()
         of = [x for x in passing if x.inputs == own.inputs and x.outputs == own.outputs]
         for x in told:
-            name = removable.key(x.says)
-            if any(not x.holds(y) and _differ_in(y, own, name) for y in of):
-                found.setdefault(name, x)
+            if any(not x.holds(y) and differ_in_one(y, own) for y in of):
+                found.setdefault(removable.key(x.says), x)
         return list(found.values())
 
     def _by_value(self, told: list[Feature], failing: Sequence[Instance], passing: Sequence[Instance]) -> list[Feature]:
@@ -549,26 +548,6 @@ def _emptied(program: Instance) -> Program | None:
     if first is None or not first.shape:
         return None
     return smaller.applied(smaller.at(0, lambda x: shaped(x, (0, *x.shape[1:]))), program)
-
-
-def _differ_in(one: Program, other: Program, name: str) -> bool:
-    """Whether two programs are the same calls, and differ in this parameter of one of them at most."""
-    ours, theirs = one.instances(), other.instances()
-    if _wired(one) != _wired(other) or len(ours) != len(theirs):
-        return False
-    unlike = [(x, y) for x, y in zip(ours, theirs, strict=True) if x.params != y.params]
-    return len(unlike) <= 1 and all(_left(x, name) == _left(y, name) for x, y in unlike)
-
-
-def _wired(program: Program) -> list[object]:
-    """Return what a program calls, and what each of several calls takes and returns."""
-    if isinstance(program, Instance):
-        return [program.operator]
-    return [(x.operator, x.inputs, x.outputs) for x in program.calls]
-
-
-def _left(call: Instance, name: str) -> dict[str, Value]:
-    return {key: value for key, value in call.params.items() if name not in (key, f"{call.operator}.{key}")}
 
 
 def inexact_in_float32(numbers: peculiar.Array) -> peculiar.Array:

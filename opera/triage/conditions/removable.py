@@ -286,7 +286,7 @@ def said(value: Value) -> str:
         case Tensor() | RandomTensor():
             return f"{value.dtype}{list(value.shape)}"
         case Message():
-            return f"<{value.type.rpartition('.')[2]}>"
+            return value.told
         case list() | tuple():
             return "[" + ", ".join(map(said, value)) + "]"
     return repr(value)[:60]

@@ -41,6 +41,22 @@ def value_of(program: Program, name: str, known: Mapping[str, Value]) -> Value:
     return held if held is not None else call.params.get(name, smaller.default(known, name))
 
 
+def differ_in_one(one: Program, other: Program) -> bool:
+    """Whether two programs are the same calls, of several each of the same, and differ in one parameter of one at most."""
+    if _wired(one) != _wired(other):
+        return False
+    pairs = zip(one.instances(), other.instances(), strict=True)
+    unlike = [name for x, y in pairs for name in x.params.keys() | y.params if x.params.get(name) != y.params.get(name)]
+    return len(unlike) <= 1
+
+
+def _wired(program: Program) -> object:
+    """Return what a program calls, and what each of several calls takes and returns."""
+    if isinstance(program, Instance):
+        return program.operator
+    return [(x.operator, x.inputs, x.outputs) for x in program.calls]
+
+
 def left_out(program: Program, names: Iterable[str]) -> bool:
     """Whether one of these parameters and inputs has no value."""
     call = taking(program)[0]

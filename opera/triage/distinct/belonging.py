@@ -21,7 +21,7 @@ from opera.store import examined
 from opera.store.workspace import Workspace
 from opera.triage.conditions import deciding
 from opera.triage.conditions.deciding import Look
-from opera.triage.failure import opposite
+from opera.triage.failure import lacks_axis
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import is_relation
 from opera.triage.shrink.smaller import Defaults
@@ -75,11 +75,11 @@ def answer(ask: Look, program: Program, defaults: Defaults, of: Reduction, own: 
 
     Of wrong outputs the member must have all that decides; of a crash, whose words and place are the same, some of it will do.
     A dtype must be that of the same input. Where nothing is known to decide, the operator does, with the inputs that the
-    reduced program could not do without. One that returns an axis too few (`own` is what it shows) has not the cause of one
-    that returns an axis too many. Raises Spent.
+    reduced program could not do without. One that lacks an axis (`own` is what it shows) has not the cause of one that does
+    not. Raises Spent.
     """
     reduced, told = of.program().program, wanted(of)
-    if not calls(program, of) or (own is not None and opposite(own, of.outcome)):
+    if not calls(program, of) or (own is not None and lacks_axis(own) != lacks_axis(of.outcome)):
         return LACKS
     if any(not _holds(program, reduced, says) for says in told):
         return LACKS

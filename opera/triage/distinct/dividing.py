@@ -18,10 +18,10 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, REFUSED, Outcome
 from opera.store import tests
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import failure
 from opera.triage.conditions import peculiar, removable
 from opera.triage.distinct import belonging, numbers, uniting
 from opera.triage.distinct.belonging import Answers
+from opera.triage.failure import lacks_axis
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import of_version
 from opera.triage.shrink import simpler
@@ -30,6 +30,7 @@ MOST = 5
 """Members of a finding that are worth reducing, for it to be split."""
 EXPANDED = "body"
 """What a call is made of, where it is not converted as one (`Instance.context`): another program than the call itself."""
+AXIS = "an axis is lacking"
 MISTAKEN = "imported wrongly"
 """What tells apart of which dtypes it is the importer that is wrong, where that depends on them; of others nothing is told."""
 INPUT, FIRST = "input ", "input 0"
@@ -274,7 +275,7 @@ def decisive(reduction: Reduction) -> list[Any]:
     newer = [NEWER] if not known and NEWER in shown.details.get("tags", ()) else []
     left = [x for x in reduction.settings if of_version(x)]
     left += [MISTAKEN] if reduction.mistaken else []
-    return [operators, needed, "" if known else dtype, _lost(shown), *newer, *left]
+    return [operators, needed, "" if known else dtype, _manner(shown), *newer, *left]
 
 
 def special(shown: Outcome) -> Wrong:
@@ -282,10 +283,10 @@ def special(shown: Outcome) -> Wrong:
     return manner.special(shown.details.get("manner") or {})
 
 
-def _lost(shown: Outcome) -> str:
-    """Return whether NaN or infinity was lost or made, where that is the symptom, and whether there is an axis too few."""
+def _manner(shown: Outcome) -> str:
+    """Return whether NaN or infinity was lost or made, where that is the symptom; or that an axis is lacking."""
     if shown.symptom != "nan-mask":
-        return "an axis too few" if failure.axes_more(shown) < 0 else ""
+        return AXIS if lacks_axis(shown) else ""
     return "lost" if re.search(r"expected -?(?:nan|inf)", shown.message) else "made"
 
 

@@ -16,6 +16,7 @@ from opera.triage.sentence import brief
 WORDS = 8
 """Words that a message has at least, if it is to tell anything without the place where it was raised."""
 TYPE = re.compile(rf"\b{DTYPE}\b")
+"""A dtype in a message, as native code or Python writes it."""
 DIMENSIONS = re.compile(r"(?<=[a-z])[1-3]d", re.IGNORECASE)
 
 
@@ -51,10 +52,8 @@ def alike(one: Reduction, other: Reduction) -> bool:
     said = {" ".join(names.sub(" ", message).split()) for message in messages}
     places = {x.outcome.conversion_function.partition("@")[2] for x in both}
     same_place = len(places) == 1 and places != {""}
-    kinds_of_types = [{_kind(x) for x in TYPE.findall(cause(y.outcome.message))} for y in both]
-    if kinds_of_types[0] != kinds_of_types[1]:  # one of floats, and one of indices
-        return False
-    return len(said) == 1 and (same_place or len(re.findall(r"[a-z]{2,}", said.pop())) >= WORDS)
+    types = {frozenset(map(_kind, TYPE.findall(cause(x.outcome.message)))) for x in both}  # of floats, or of indices
+    return len(said) == len(types) == 1 and (same_place or len(re.findall(r"[a-z]{2,}", said.pop())) >= WORDS)
 
 
 def _names(operators: Iterable[str]) -> re.Pattern[str]:

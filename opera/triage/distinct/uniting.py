@@ -22,7 +22,7 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, REFUSED, UNSTABL
 from opera.triage.conditions import dtypes, removable
 from opera.triage.distinct import kinship, numbers, shared
 from opera.triage.distinct.kinship import Kin
-from opera.triage.failure import NUMBERS, axes_more, is_invalid, unnamed
+from opera.triage.failure import NUMBERS, is_invalid, lacks_axis, unnamed
 from opera.triage.reduction import Reduction, is_form_of
 from opera.triage.sentence import EMPTY, of_version
 from opera.triage.shrink import smaller
@@ -115,8 +115,8 @@ def _raised(x: Reduction, program: Instance) -> Iterator[tuple[str, str, str]]:
 
 
 def _respect(shown: Outcome) -> str:
-    """Return in which respect an outcome is wrong: its symptom, and whether there is an axis too few."""
-    return f"{shown.symptom}, an axis too few" if axes_more(shown) < 0 else shown.symptom
+    """Return in which respect an outcome is wrong: its symptom, and whether an axis is lacking."""
+    return f"{shown.symptom}, an axis" if lacks_axis(shown) else shown.symptom
 
 
 def _exported(x: Reduction, of: Program) -> Iterator[Hashable]:
@@ -247,7 +247,7 @@ def _of_types(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
         if told and all(map(removable.is_dtype, told)):
             yield (
                 x.outcome.stage,
-                _respect(x.outcome),
+                x.outcome.symptom,
                 of_types,
                 frozenset(told),
                 normalise(EXPRESSION.sub("", cause(x.outcome.message))),
@@ -263,7 +263,7 @@ def _places(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
     if x.outcome.verdict == CRASH and place:
         given = (operand.value for operand in x.program().program.inputs)
         shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)
-        yield from ((x.outcome.stage, _respect(x.outcome), place, removable.key(says), shapes) for says in x.deciding)
+        yield from ((x.outcome.stage, x.outcome.symptom, place, removable.key(says), shapes) for says in x.deciding)
 
 
 def _unwritten(program: Program) -> Hashable:

@@ -386,6 +386,12 @@ class Asker:
         """Return what a program shows in a process of its own, where right outputs are computed again, too. Raises Spent."""
         return self._one(program, msgspec.structs.replace(self.question, fresh=True, insist=True))
 
+    def passes_afresh(self, program: Program) -> bool:
+        """Whether what passes does so in a process of its own, too, where what is looked into varies: memory that nobody wrote
+        holds other bytes there, and is right but by chance. Raises Spent."""
+        varies = self.target is not None and self.target.verdict == UNSTABLE
+        return not varies or self.afresh(program).verdict == PASS
+
     def by_way(self, program: Program, way: str) -> Outcome:
         """Return what a program shows in another way to run it (opera.compilers.Way). Raises Spent."""
         return self._one(program, msgspec.structs.replace(self.question, way=way))

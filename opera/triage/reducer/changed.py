@@ -23,7 +23,6 @@ from opera.triage.shrink.minimise import Spent
 
 MOST = 32
 """Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
-
 CLEARLY = 10, 100
 """Right is what is off by so many times less than the tolerance grants, relatively or absolutely (what is expected may be
 nearly 0), or by SMALL of what the wrong one is off by."""
@@ -127,7 +126,7 @@ def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change:
     """
     if "drawn" in target.details:
         return bool(change.form) or change.what not in {x.name for x in own.inputs}
-    return target.verdict != UNSTABLE or ("bool" not in change.now and ask.afresh(program).verdict == PASS)
+    return not (target.verdict == UNSTABLE and "bool" in change.now) and ask.passes_afresh(program)
 
 
 def _as_a_script(target: Outcome, shown: Outcome) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 
 from opera.programs.program import Instance, Program, parse, stated_version
 from opera.programs.values import Value
-from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE, Outcome, newer
+from opera.programs.verdicts import INCONSISTENT, Outcome, newer
 from opera.triage.alike import same_answer, same_values
 from opera.triage.reducer.asking import Asker
 from opera.triage.reduction import SINCE
@@ -96,15 +96,9 @@ def since(ask: Asker, program: Program) -> Since | None:
     version = stated_version(program)
     forms = [parse(form) for form, same in ask.probe.known(program.library, program).older if same][:1]
     with suppress(Spent):
-        if version is not None and forms and ask.label(forms) == [False] and _passes_again(ask, forms[0]):
+        if version is not None and forms and ask.label(forms) == [False] and ask.passes_afresh(forms[0]):
             return Since(f"{SINCE}{version}{' or later' if _later(ask, program, version) else ''}", forms[0])
     return None
-
-
-def _passes_again(ask: Asker, program: Program) -> bool:
-    """Whether what passes does so in a process of its own, too: what nobody wrote may be right once. Raises Spent."""
-    varies = ask.target is not None and ask.target.verdict == UNSTABLE
-    return not varies or ask.afresh(program).verdict == PASS
 
 
 def _later(ask: Asker, call: Instance, version: int) -> bool:

@@ -52,6 +52,8 @@ PATIENCE = 15
 """Seconds in which a small model is loaded, compiled and run many times over."""
 LAWS = frozenset((draws.CONSTANT, draws.ELEMENT, draws.SEED, "range", "share"))
 """What a short script can look at of numbers drawn at random (opera.oracle.draws.Broken)."""
+COUNT = "count"
+"""Symptom of another number of outputs than is expected: nothing else of them is compared."""
 
 
 class Brief(msgspec.Struct, frozen=True):
@@ -118,10 +120,6 @@ class Brief(msgspec.Struct, frozen=True):
         return tidied(environment().get_template("brief/script.py.j2").render(x=self, **told))
 
 
-COUNT = "count"
-"""Symptom of another number of outputs than is expected: nothing else of them is compared."""
-
-
 def brief(
     exhibit: Exhibit,
     manifest: Manifest,
@@ -153,8 +151,8 @@ def brief(
         return None
     if (kinds.low or kinds.lists or strings) and (bool(folder) or (kinds.lists and (compares or kinds.low))):
         return None
-    given: dict[str, Any] = {"variant": exhibit.variant, "artefact": exhibit.artefact, "outputs": len(manifest.outputs)}
-    given["inputs"] = len(manifest.inputs)
+    given: dict[str, Any] = {"variant": exhibit.variant, "artefact": exhibit.artefact}
+    given |= {"inputs": len(manifest.inputs), "outputs": len(manifest.outputs)}
     given["kept"] = kept
     given["checked"] = exhibit.symptom.rpartition(".")[2] in CHECKED
     given["dtypes"] = [x.dtype for x in expected if isinstance(x, Tensor)]

@@ -93,6 +93,17 @@ def test_one_member_of_each_form_that_nobody_looked_at_is_unseen(
     assert dividing.unseen(workspace, crashes, lambda _: False) == [], "a place tells these apart"
 
 
+def test_members_that_lack_an_axis_are_a_cause_of_their_own() -> None:
+    """OpenVINO's one-sided DFT has an axis too many, and inverse one too few; another size is no matter."""
+
+    def shaped(test: str, actual: str) -> Reduced:
+        outcome = Outcome(INCONSISTENT, "infer", "shape", details={"expected": "(1, 3, 2)", "actual": actual})
+        return Reduced("F", msgspec.structs.replace(reduced(test, "onesided=1").reduction, outcome=outcome))
+
+    kinds = kinds_of([shaped("a", "(1, 3, 1, 2)"), shaped("b", "(1, 3)"), shaped("c", "(1, 4, 2)")])["F"]
+    assert kinds["a"] == kinds["c"] != kinds["b"]
+
+
 def test_what_is_shown_is_confirmed_and_in_the_place_of_its_member(workspace: Workspace) -> None:
     def of(stored: str, elements: int, outcome: Outcome) -> Reduction:
         migrated.folder(workspace.tests_folder, stored).mkdir(parents=True)

@@ -78,9 +78,8 @@ def test_that_it_fails_since_its_version_is_told_where_the_one_before_passes(
     forms = tuple((quantize(x).form(), same) for x in (21, 19))
     known = SimpleNamespace(known=lambda library, program: SimpleNamespace(older=forms))
     version = Opsets(0, range(0)).version
-    ask: Any = SimpleNamespace(
-        probe=known, label=lambda programs: [version(x) > right for x in programs], target=Outcome(CRASH)
-    )
+    ask: Any = asking.Asker(known, Question(frontend="onnxruntime-onnx"))  # type: ignore[arg-type]
+    ask.label, ask.target = lambda programs: [version(x) > right for x in programs], Outcome(CRASH)
     made = since(ask, quantize(22))
     assert (made and (made.says, version(made.passing))) == (found and ("opset 22 or later", found))
     ask.label = lambda programs: [version(x) == 22 for x in programs]
@@ -100,12 +99,9 @@ def test_what_varies_passes_in_an_older_version_where_it_does_so_in_fresh_memory
     """TVM's ReduceSum along an axis of length 0 writes nothing, in opset 13 as in 28; memory of zeros is right by chance."""
     known = SimpleNamespace(known=lambda library, program: SimpleNamespace(older=((quantize(21).form(), True),)))
     version = Opsets(0, range(0)).version
-    ask: Any = SimpleNamespace(
-        probe=known,
-        label=lambda programs: [version(x) > 21 for x in programs],
-        target=Outcome(UNSTABLE),
-        afresh=lambda program: Outcome(afresh),
-    )
+    ask: Any = asking.Asker(known, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.label, ask.target = lambda programs: [version(x) > 21 for x in programs], Outcome(UNSTABLE)
+    ask.afresh = lambda program: Outcome(afresh)
     assert (since(ask, quantize(22)) is not None) is told
 
 
