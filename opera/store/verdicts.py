@@ -102,11 +102,12 @@ def of_findings(workspace: Workspace, findings: Iterable[str]) -> Iterator[Verdi
     return workspace.verdicts("finding IN (SELECT value FROM json_each(?))", (names,))
 
 
-def counted_as(workspace: Workspace, findings: Iterable[str], environment: str) -> Iterator[Verdict]:
-    """Yield the verdicts of these findings' signatures that make findings in an environment."""
+def counted_as(workspace: Workspace, findings: Iterable[str], environment: str = "") -> Iterator[Verdict]:
+    """Yield the verdicts of these findings' signatures that make findings, in an environment or in all of them."""
     names = msgspec.json.encode(sorted(findings)).decode()
+    there = " AND environment = ?" if environment else ""
     return workspace.verdicts(
-        f"{COUNTED} AND environment = ? AND finding IN (SELECT value FROM json_each(?))", (environment, names)
+        f"{COUNTED}{there} AND finding IN (SELECT value FROM json_each(?))", (*filter(None, [environment]), names)
     )
 
 

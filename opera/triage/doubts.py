@@ -45,6 +45,8 @@ DOCUMENTED = "documented-limit"
 CONSTANT = "Constant"
 """Operator of ONNX's that holds what others are given."""
 NO_ORDINARY = "none passes, and none that fails is an ordinary call"
+FIRST = "file first"
+"""How the doubt begins that another finding may be of the same cause."""
 NOT_SHOWN = "its script showed it in"
 """How the doubt begins that the script of what ends its process, or varies, may not show it."""
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
@@ -78,7 +80,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         limit: The sentence by which the compiler documents that it does not do this, or nothing.
         invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
         refused: By which other routes the compiler says that it does not support what crashes by this one, or nothing.
-        parts: Operators of the exported file that are wrong by themselves, where its call is made of several.
+        parts: Operators that are wrong by themselves, where its call is made of several.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
 
@@ -132,7 +134,7 @@ def doubts(of: Standing) -> Iterator[str]:
     if of.written:
         yield "its exporter wrote wrongly what it is given: what the exporter's own frontend shows is to be filed"
     if of.parts:
-        yield f"its exported file holds {listed(of.parts)}, wrong by itself: what that shows is to be filed"
+        yield f"it is made of {listed(of.parts)}, wrong by itself: what that shows is to be filed"
     if of.off:
         yield f"it is off by {of.off}: it may be closed as rounding"
     if of.cut:
@@ -166,6 +168,11 @@ def doubts(of: Standing) -> Iterator[str]:
         failing, passing = of.unexplained
         apart = f"{passing} pass, and nothing that is told separates them"
         yield f"{UNEXPLAINED}: {failing} near programs fail, {apart if passing else NO_ORDINARY}"
+
+
+def after(first: str, why: str) -> str:
+    """Return the doubt that a finding may be of one cause with another, which is to be filed first."""
+    return f"{FIRST} {first}: {why}. One mend may be for both; what is left of this then is another bug"
 
 
 def unreduced(finding: str, finished: bool | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
@@ -28,10 +28,11 @@ from opera.store.verdicts import First
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import blame, lawful, partners, reduction
 from opera.triage.blame import Blame
-from opera.triage.distinct import causes
+from opera.triage.distinct import causes, following
 from opera.triage.doubts import (
     DOCUMENTED,
     Standing,
+    after,
     documented,
     doubts,
     right_as_float32,
@@ -138,12 +139,13 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
 
     Without `environment`, all environments but superseded ones. `only` is the id of one.
     """
-    called = causes.causes(workspace)
+    called, firsts = causes.causes(workspace), following.following(workspace)
+    wanted = following.closure(only, firsts) if only else None
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in verdicts.counted(workspace, frontend, environment):
         name = called.of(verdict.finding, verdict.test)
-        if verdict.environment not in superseded and (not only or name == only):
+        if verdict.environment not in superseded and (wanted is None or name in wanted):
             groups[name, verdict.environment].append(verdict)
     for group in groups.values():
         group.sort(key=lambda x: x.outcome.verdict != UNSTABLE)  # what varies is seen as wrong, too, and leads
@@ -172,9 +174,19 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         reductions,
     )
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
+    ready = {(x.id, x.environment) for x in found if not x.doubts}
+    found = [_in_turn(x, following.standing((x.id, x.environment), firsts, ready)) for x in found]
+    found = [x for x in found if not only or x.id == only]
     found.sort(key=lambda x: (len(x.doubts), -min(x.confirmed, 1), -len(x.members), x.frontend, x.id))
     age = ages(found)
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
+
+
+def _in_turn(finding: Finding, firsts: Sequence[following.First]) -> Finding:
+    """Return a finding with the doubt that another is to be filed first, if nothing else speaks against filing it."""
+    if finding.doubts or not firsts:
+        return finding
+    return msgspec.structs.replace(finding, doubts=(after(firsts[0].finding, firsts[0].why),))
 
 
 def _programs(documents: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, Program]]:

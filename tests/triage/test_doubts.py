@@ -60,7 +60,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("such as rounding, was not asked", {"tags": (UNSCREENED,)}),
         ("its exporter wrote wrongly", {"written": True}),
         ("it may be closed as rounding", {"off": "2 %"}),
-        ("holds MIRROR_PAD (pad), wrong by itself", {"parts": ("MIRROR_PAD (pad)",)}),
+        ("made of MIRROR_PAD (pad), wrong by itself", {"parts": ("MIRROR_PAD (pad)",)}),
         ("asked again, it passes", {"gone": "it passes"}),
         ("without input mask the compiler says that it does not support", {"behind": "input mask"}),
     ],

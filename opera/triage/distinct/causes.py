@@ -60,6 +60,11 @@ class Causes(msgspec.Struct, frozen=True):
             finding = named
         return finding
 
+    def signatures(self, findings: Collection[str]) -> set[str]:
+        """Return the findings of whose signatures are members of these, as they are called now."""
+        found = {*findings, *(x for x in self.names if self.kept(x) in findings)}
+        return found | {x for x, of in self.parts.items() if any(self.kept(part) in findings for part in of.values())}
+
     def aliases(self) -> dict[str, list[str]]:
         """Return finding → what else it is, or was, called."""
         found: dict[str, list[str]] = defaultdict(list)
@@ -235,9 +240,7 @@ def distinct(workspace: Workspace, names: Iterable[str]) -> list[str]:
 def members(workspace: Workspace, finding: str, environment: str) -> Iterator[Verdict]:
     """Yield the verdicts that belong to a finding, as `causes` calls it, in the order in which they were found."""
     told = causes(workspace)
-    signatures = {finding, *(x for x in told.names if told.kept(x) == finding)}
-    signatures |= {x for x, of in told.parts.items() if any(told.kept(part) == finding for part in of.values())}
-    for verdict in verdicts.counted_as(workspace, signatures, environment):
+    for verdict in verdicts.counted_as(workspace, told.signatures({finding}), environment):
         if told.of(verdict.finding, verdict.test) == finding:
             yield verdict
 

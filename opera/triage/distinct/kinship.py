@@ -352,18 +352,22 @@ def _untyped(one: Reduction, other: Reduction) -> bool:
     """
     at = {(x.frontend, x.environment, x.variant) for x in (one, other)}
     stops = all(x.outcome.verdict in (CRASH, REFUSED) for x in (one, other))
-    named = [_only_dtype(x) for x in (one, other)]
+    named = [only_dtype(x) for x in (one, other)]
     return len(at) == 1 and stops and one.whatever != other.whatever and named[0] == named[1] != ""
 
 
-def _only_dtype(of: Reduction) -> str:
+def only_dtype(of: Reduction) -> str:
     """Return the dtype that alone decides, whether an input is of it or a parameter names it; empty where more does."""
     told = {*map(removable.key, (*of.deciding, *of.besides, *of.circumstances))}
-    [says] = told if len(told) == 1 else [""]
+    [named] = map(dtypes_of, told) if len(told) == 1 else [frozenset[str]()]
+    return next(iter(named)) if len(named) == 1 else ""
+
+
+def dtypes_of(says: str) -> frozenset[str]:
+    """Return the dtypes that decide where that is told, of an input or of a parameter that names one; else none."""
     if says.endswith(kinds.RESULT):  # "bfloat16 dtype (stated, ...)": the parameter's name stands last
         says = f"{says.removesuffix(kinds.RESULT).rpartition(' ')[0]} inputs"
-    named = dtypes.members(says)
-    return next(iter(named)) if len(named) == 1 else ""
+    return dtypes.members(says)
 
 
 KINDS = (_composed, _too, _untyped)

@@ -1,4 +1,4 @@
-"""Which operators of the exported file, into which a call that is made of several is turned, are wrong by themselves.
+"""Which operators that a call is made of are wrong by themselves: those of the exported file, or those that it calls inside.
 
 `sobel_edges` of Keras is MIRROR_PAD and DEPTHWISE_CONV_2D in TensorFlow Lite: where MNN computes one of them wrongly, whoever
 reads of `sobel_edges` begins at the wrong place. The plainest calls that become each are asked (`[[plainest]]` of a library).
@@ -6,6 +6,7 @@ reads of `sobel_edges` begins at the wrong place. The plainest calls that become
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import cast
 
@@ -13,7 +14,7 @@ from opera import libraries
 from opera.libraries import Lowering
 from opera.oracle import location
 from opera.oracle.randomness import FORMS
-from opera.programs.program import Program
+from opera.programs.program import Instance, Program
 from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
 from opera.triage.conditions.deciding import Lowers
 from opera.triage.sentence import lowered
@@ -43,3 +44,18 @@ def parts(ask: Lowers, program: Program, shown: Outcome) -> tuple[str, ...]:
             wrong = (x for x, now in made if now.verdict == INCONSISTENT and (composed or now.symptom in FORMS))
             found += [f"{name} ({x.operator})" for x in wrong][:1]
     return tuple(found)
+
+
+def inside(program: Program, shown: Outcome, asked: Iterable[tuple[Program, Outcome]]) -> Iterator[str]:
+    """Yield the operators of calls inside one that stops which return what has a wrong dtype, shape or count, by themselves:
+    what comes after them stops at that. TVM's `linear` of bfloat16 returns float32, and `linear_cross_entropy`, which calls
+    it, stops at a `where` of both.
+
+    Args:
+        shown: What the program shows.
+        asked: Calls inside that were asked about, each with what it shows.
+    """
+    for x, now in asked if shown.verdict in (CRASH, REFUSED) else ():
+        wrong = now.verdict == INCONSISTENT and now.symptom in FORMS
+        if wrong and isinstance(x, Instance) and x.operator not in program.operators:
+            yield x.operator

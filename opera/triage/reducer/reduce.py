@@ -50,7 +50,7 @@ from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.changed import alone, outputs
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder
-from opera.triage.reducer.parts import parts
+from opera.triage.reducer.parts import inside, parts
 from opera.triage.reducer.siblings import alias, same_by_others, siblings
 from opera.triage.reducer.single import form_alone
 from opera.triage.reduction import Reduction
@@ -169,6 +169,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     borne, left = settings.at_newest(ask, found, borne)
     since = older.since(ask, found)
     right = since.passing if since else _as_constant(ask, found, borne.decided.besides, defaults) or borne.passing_one
+    silent, called = ask.silent(), {parse(x).operator for x in known.pieces}
+    pieces = ((x, ask.outcomes[x.id]) for x in silent if x.operator in called)
     reduction = Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, ask.captured(found).form(),
         outcome,
@@ -189,7 +191,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         held=_held(ask, found),
         constant=_constant(ask, found, workspace),
         settings=(*needed, *left),
-        silent=tuple(ask.captured(x).form() for x in ask.silent()),
+        silent=tuple(ask.captured(x).form() for x in silent),
+        parts=tuple(dict.fromkeys(inside(found, outcome, pieces))),
         mistaken=any(ask.imported.right(found, beside=x) is False for x in ask.others.values()),
         apart=tuple(ask.captured(x).form() for x in ask.others.values()),
         elements=smaller.elements(found),
@@ -225,7 +228,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         cut=cut,
         written=written,
         siblings=family,
-        parts=within,
+        parts=tuple(dict.fromkeys((*within, *reduction.parts))),
         rounded=rounded,
         alias=another if another in named else "",
     )

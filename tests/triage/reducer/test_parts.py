@@ -13,7 +13,7 @@ from opera.libraries.keras import library
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome
-from opera.triage.reducer.parts import parts
+from opera.triage.reducer.parts import inside, parts
 from opera.triage.shrink.minimise import Spent
 
 EDGES = "keras.ops.image.sobel_edges"
@@ -83,3 +83,12 @@ def test_of_a_crash_at_one_operator_those_are_told_beside_it_that_are_wrong_by_t
     assert parts(ask, program, stops) == ("ARG_MIN (keras.ops.argmin)",)
     assert "keras.ops.where" not in ask.met, "that it crashes there is known"
     assert not parts(ask, program, msgspec.structs.replace(stops, conversion_function="tflite_frontend:from_tflite"))
+
+
+def test_calls_inside_that_return_another_form_are_what_a_crash_is_of() -> None:
+    """TVM's `linear` of bfloat16 returns float32, and what calls it stops at a `where` of both."""
+    stops, dtype = Outcome(CRASH, "load", "TypeError"), Outcome(INCONSISTENT, "infer", "dtype")
+    calls = [(edges("keras.ops.pad"), dtype), (edges("keras.ops.log"), Outcome(INCONSISTENT, "infer", "value"))]
+    assert list(inside(edges(), stops, calls)) == ["keras.ops.pad"]
+    assert list(inside(edges("keras.ops.pad"), stops, calls)) == []
+    assert list(inside(edges(), dtype, calls)) == []

@@ -1,0 +1,120 @@
+"""Which findings are filed after another, of which they may be a second sight."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import pytest
+from caused import VALUE, program, reduced, tensor
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opera.programs.values import Tensor
+from opera.programs.verdicts import ABORT, CRASH, Outcome
+from opera.triage.distinct.dividing import Reduced
+from opera.triage.distinct.following import First, Sight, closure, conclude, standing
+
+E = "e"
+KILLED = Outcome(ABORT, "infer", "SIGSEGV", "")
+
+
+def crash(message: str, place: str = "", operator: str = "Conv", **more: object) -> Reduced:
+    shown = Outcome(CRASH, "load", "RuntimeError", message, conversion_function=place)
+    return reduced("F2", "t2", program(operator), outcome=shown, **more)  # type: ignore[arg-type]
+
+
+def following(found: Sequence[Reduced], origins: Mapping[str, Collection[str]] | None = None) -> dict[str, list[str]]:
+    """Return finding → those before it; the order of `found` is that in which they were found."""
+    sights = [
+        Sight(x.finding, (not x.reduction.whatever, float(n), x.finding), x.reduction) for n, x in enumerate(found)
+    ]
+    made = {(name, E): of for name, of in (origins or {}).items()}
+    return {name: [x.finding for x in of] for (name, _), of in conclude(sights, made).items()}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "follows"),
+    [
+        (reduced("F1", "t1", program()), reduced("F2", "t2", program()), True),
+        (reduced("F1", "t1", program("Conv1d")), reduced("F2", "t2", program("Conv2d")), True),
+        (reduced("F1", "t1", program()), reduced("F2", "t2", program("Pad")), False),
+        (reduced("F1", "t1", program()), reduced("F2", "t2", program(), outcome=KILLED), False),
+        (reduced("F1", "t1", program()), reduced("F2", "t2", program(), environment="another"), False),
+        (
+            reduced("F1", "t1", program("Abs"), besides=("bfloat16 inputs",)),
+            reduced("F2", "t2", program("Cast"), circumstances=("bfloat16 dtype (stated, or the input's)",)),
+            True,
+        ),
+        (
+            reduced("F1", "t1", program("Abs"), besides=("bfloat16 inputs",)),
+            reduced("F2", "t2", program("Cast"), besides=("float16 inputs",)),
+            False,
+        ),
+    ],
+)
+def test_what_was_found_beside_another_follows_it_by_operator_or_dtype(
+    one: Reduced, other: Reduced, follows: bool
+) -> None:
+    assert following([one, other], {"F2": ["F1"]}) == ({"F2": ["F1"]} if follows else {})
+    assert following([one, other]) == {}, "what a test of the library's shows by itself follows nothing"
+
+
+@pytest.mark.parametrize(("dtype", "variant", "follows"), [
+    ("bfloat16 inputs", "inputs", True), ("float16 inputs", "inputs", False), ("bfloat16 inputs", "constants", False),
+])  # fmt: skip
+def test_what_a_dtype_decides_that_a_route_does_not_know_follows_that(dtype: str, variant: str, follows: bool) -> None:
+    """It does so though it was found first."""
+    whatever = reduced("F1", "t1", program("Abs"), besides=("bfloat16 inputs",), whatever=True,
+                       outcome=Outcome(CRASH, "infer", "RuntimeError", "set a tensor"))  # fmt: skip
+    other = reduced("F2", "t2", program("Round", decimals=1), "decimals=1", besides=(dtype,),
+                    outcome=Outcome(CRASH, "compile", "RuntimeError", "no type"))  # fmt: skip
+    other = other._replace(reduction=msgspec.structs.replace(other.reduction, variant=variant))
+    assert following([other, whatever]) == ({"F2": ["F1"]} if follows else {})
+
+
+@pytest.mark.parametrize(
+    ("other", "follows"),
+    [
+        (crash("min and max differ", "Conv@conv.cpp:56"), True),
+        (crash("min and max differ", "Other@conv.cpp:56"), True),
+        (crash("min and max differ", "Conv@conv.cpp:57"), False),
+        (crash("ranks differ", "Conv@conv.cpp:56"), False),
+        (crash("min and max differ", "Pad@conv.cpp:56", "Pad"), False),
+    ],
+)
+def test_what_stops_at_one_place_in_the_same_words_follows_the_first(other: Reduced, follows: bool) -> None:
+    shown = Outcome(CRASH, "load", "RuntimeError", "min and max differ", conversion_function="Conv@conv.cpp:56")
+    first = reduced("F1", "t1", program(value=Tensor.of(np.ones((2, 3), np.float32))), "mode=1", outcome=shown)
+    assert following([first, other]) == ({"F2": ["F1"]} if follows else {})
+
+
+def test_of_wrong_answers_the_words_are_opera_s_own_and_tell_nothing() -> None:
+    found = [reduced("F1", "t1", program(mode=1), outcome=VALUE), reduced("F2", "t2", program(value=tensor(2.0)))]
+    assert following(found) == {}
+
+
+def test_only_what_is_ready_comes_before_another_and_what_stands_before_that() -> None:
+    firsts = {("F3", E): (First("F2", "beside"),), ("F2", E): (First("F1", "at one place"),)}
+    assert standing(("F3", E), firsts, {("F1", E)}) == [First("F1", "at one place")]
+    assert standing(("F3", E), firsts, {("F1", "another")}) == []
+    assert standing(("F1", E), firsts, {("F1", E), ("F2", E)}) == []
+    assert closure("F3", firsts) == {"F1", "F2", "F3"}
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.sampled_from(["x", "y"])), max_size=8))
+def test_of_findings_that_are_all_ready_one_is_always_first(made: list[tuple[str, bool, str]]) -> None:
+    found = [
+        reduced(f"F{n}", f"t{n}", program(operator.upper()), besides=("bfloat16 inputs",), whatever=whatever,
+                outcome=Outcome(CRASH, "load", "RuntimeError", f"it is no {said} at all", conversion_function="C@c.cpp:1"))
+        for n, (operator, whatever, said) in enumerate(made)
+    ]  # fmt: skip
+    names = [x.finding for x in found]
+    sights = [
+        Sight(x.finding, (not x.reduction.whatever, float(n), x.finding), x.reduction) for n, x in enumerate(found)
+    ]
+    origins = {(name, E): names[n + 1 :] + names[:n] for n, name in enumerate(names)}
+    firsts, ready = conclude(sights, origins), {(name, E) for name in names}
+    assert not names or any(not standing((name, E), firsts, ready) for name in names)
+    assert all(standing((name, E), firsts, ready) for name, _ in firsts)
