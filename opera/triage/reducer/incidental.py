@@ -102,12 +102,15 @@ def _tells(shown: Outcome) -> bool:
 
 
 def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> bool:
-    """Whether two failures are the same to the letter, and at one place; what names its own operator is about that.
+    """Whether two failures are the same to the letter, and at one place; what names its own operator is about that. An invalid
+    file must be so at a node of the same operator: `abs` of complex numbers is a Pow of them, which no Conv is.
 
     A cast that a program has made of its input or result may be named by both: that is what fails then.
     """
     if one.verdict == INCONSISTENT:
         return all(one.details.get(x) == other.details.get(x) for x in ("expected", "actual", "output"))
+    if is_invalid(one) and nodes(one) != nodes(other):
+        return False
     said = [gist(x.message) for x in (one, other)]
     words = location.telling(normalise(said[0]))  # else its numbers are all that it says
     texts = {normalise(x) if words else x for x in said}

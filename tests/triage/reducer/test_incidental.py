@@ -220,3 +220,14 @@ def test_a_call_that_becomes_the_node_that_a_checker_names_stands_for_a_composit
         ask.question = msgspec.structs.replace(ask.question, frontend="f-keras")
         told = incidental(ask, kept)
         assert kept[-1].operator == found and told.others == (("keras.ops.ptp",) if kept[1:] else ())
+
+
+@pytest.mark.parametrize(("node", "found"), [("Pow", "torch.tile"), ("Tile", "torch.abs")])
+def test_of_invalid_files_one_node_is_refused_in_both(node: str, found: str) -> None:
+    """`abs` of complex numbers is a Pow of them by a handler of its own, which explains no Conv of them."""
+    says = "[ShapeInferenceError] (op_type:{}, node name: f/1): X typestr: T, has unsupported type: tensor(complex64)"
+    fails = changed(NO_TYPE, stage="compile", symptom="InferenceError", message=says.format("Tile"))
+    kept: list[Program] = [of("torch.tile", "complex64")]
+    shown = {"torch.tile": fails, "torch.abs": changed(fails, message=says.format(node))}
+    incidental(Answers(fails, shown), kept)
+    assert kept[-1].operator == found
