@@ -5,22 +5,25 @@ import hashlib
 import msgspec
 import numpy as np
 import pytest
-from filled import HOSTILE, fill, instance_of, judged
+from filled import HOSTILE, document, fill, instance_of, judged
+from filled import captured as made_of
 
 from opera.oracle import signature
 from opera.oracle.screens import SINGLE_REFERENCE
 from opera.oracle.signature import Signature
+from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import Outcome
 from opera.report.words import in_list
 from opera.run import renewal
+from opera.store import examined
 from opera.store.rows import Test as MigratedTest
 from opera.store.rows import Verdict
 from opera.store.tests import Origin
 from opera.store.verdicts import created as created_of
 from opera.store.workspace import REPRODUCERS
-from opera.triage import doubts
+from opera.triage import doubts, reduction
 from opera.triage.blame import Blame
 from opera.triage.distinct import causes
 from opera.triage.evidence import Evidence
@@ -402,3 +405,36 @@ def test_nan_that_is_made_of_finite_numbers_is_looked_up(number, expected, odd):
     of = Reduction("F1", "e", "openvino-onnx", "inputs", "t", captured(program).form(), outcome)
     assert _odd(Choice(shown, shown, of)) == odd
     assert not _odd(Choice(shown, shown))
+
+
+def test_what_stands_beside_a_finding_waits_for_it(workspace):
+    """It does so for as long as nothing else speaks against filing either of them."""
+    tvm = workspace.save_environment(document("tvm", "0.27.0"))
+    programs = [made_of(n, "Conv") for n in range(2)]
+    workspace.add_captured(programs)
+    workspace.save_tests("exporter", [MigratedTest(f"t{n}", x.program.id, "valid") for n, x in enumerate(programs)])
+    says = {"load": "no kernel", "compile": "another layout"}
+    shown = [Outcome("crash", stage, "RuntimeError", x, conversion_function="Conv") for stage, x in says.items()]
+    seen = [Verdict(f"t{n}", "tvm-onnx", "inputs", tvm, x, f"F{n}", "confirmed") for n, x in enumerate(shown)]
+    workspace.save_verdicts(workspace.start_run({"workers": 1}), seen, {"F0": b"{}", "F1": b"{}"})
+    examined.save(workspace, examined.MADE, examined.Examined("F0", tvm, "t1", b"test_Conv_0 varied"))
+
+    def reduce(n: int, *, finished: bool = True) -> None:
+        migrated.folder(workspace.tests_folder, f"t{n}").mkdir(parents=True, exist_ok=True)
+        near = {"deciding": (f"axis={n}",), "near": (3, 2), "tried": (4, 0, 0, 4)}
+        at = (f"F{n}", tvm, "tvm-onnx", "inputs", f"t{n}")
+        made = Reduction(*at, programs[n].form(), shown[n], f"t{n}", finished=finished, **near)
+        reduction.save(workspace, made)
+
+    def waiting(name: str) -> tuple[str, ...]:
+        [found] = findings(workspace, only=name)
+        assert found == by_id(findings(workspace), tvm)[name]
+        return found.doubts
+
+    reduce(0)
+    assert waiting("F0") == () and waiting("F1")[0].startswith(doubts.UNREDUCED), "one doubt is enough"
+    reduce(1)
+    [waits] = waiting("F1")
+    assert waits.startswith(f"{doubts.FIRST} F0: this was found beside it, of Conv as well") and waiting("F0") == ()
+    reduce(0, finished=False)
+    assert waiting("F0") and waiting("F1") == (), "what waits itself holds nothing back"
