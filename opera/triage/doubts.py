@@ -45,8 +45,6 @@ DOCUMENTED = "documented-limit"
 CONSTANT = "Constant"
 """Operator of ONNX's that holds what others are given."""
 NO_ORDINARY = "none passes, and none that fails is an ordinary call"
-FIRST = "file first"
-"""How the doubt begins that another finding may be of the same cause."""
 NOT_SHOWN = "its script showed it in"
 """How the doubt begins that the script of what ends its process, or varies, may not show it."""
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
@@ -172,7 +170,7 @@ def doubts(of: Standing) -> Iterator[str]:
 
 def after(first: str, why: str) -> str:
     """Return the doubt that a finding may be of one cause with another, which is to be filed first."""
-    return f"{FIRST} {first}: {why}. One mend may be for both; what is left of this then is another bug"
+    return f"file {first} first: {why}, and one mend may be for both"
 
 
 def unreduced(finding: str, finished: bool | None) -> str:

@@ -435,6 +435,6 @@ def test_what_stands_beside_a_finding_waits_for_it(workspace):
     assert waiting("F0") == () and waiting("F1")[0].startswith(doubts.UNREDUCED), "one doubt is enough"
     reduce(1)
     [waits] = waiting("F1")
-    assert waits.startswith(f"{doubts.FIRST} F0: this was found beside it, of Conv as well") and waiting("F0") == ()
+    assert waits.startswith("file F0 first: they were found side by side, both of Conv") and waiting("F0") == ()
     reduce(0, finished=False)
     assert waiting("F0") and waiting("F1") == (), "what waits itself holds nothing back"

@@ -6,7 +6,8 @@ another. A finding follows one of its frontend and environment
 - beside which it was found: all its tests were made of that one's, they have an operator, or a dtype that decides, in common,
   and it does not end the process, which is worse than what most others do;
 - by which a route does not know a dtype, whatever the operator, and that dtype decides here, too;
-- that stops at the same place of the compiler's sources in the same words, and they have an operator in common.
+- that stops at the same place of the compiler's sources, or at a node of the same operator, in the same words, and they have
+  an operator in common.
 
 The one that was found first is first, but what is of whatever operator goes before what is of one.
 """
@@ -24,6 +25,7 @@ from opera.programs.verdicts import ABORT, CRASH, REFUSED
 from opera.store import examined, verdicts
 from opera.store.once import once
 from opera.store.workspace import Workspace
+from opera.triage import failure
 from opera.triage.conditions import removable
 from opera.triage.distinct import causes, kinship
 from opera.triage.reduction import Reduction
@@ -133,9 +135,9 @@ def _beside(
         for origin in sorted(beside):
             for y in named.get(origin, ()):
                 if shared := x.operators & y.operators:
-                    yield x, y, f"this was found beside it, of {_listed(shared)} as well"
+                    yield x, y, f"they were found side by side, both of {_called(x, shared)}"
                 elif both := _decisive(x.of) & _decisive(y.of):
-                    yield x, y, f"this was found beside it, of {_listed(both)} as well"
+                    yield x, y, f"they were found side by side, both of {', '.join(sorted(both))}"
 
 
 def _untyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
@@ -149,7 +151,7 @@ def _untyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
         for dtype in _decisive(y.of):
             known = unknown.get((y.of.variant, dtype))
             if known is not None and not y.of.whatever:
-                yield y, known, f"it says that {dtype} fails there whatever the operator"
+                yield y, known, f"of {dtype} all operators fail there"
 
 
 def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
@@ -158,11 +160,11 @@ def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
     for x in sorted(own, key=lambda x: x.age):
         shown = x.of.outcome
         converter, _, line = shown.conversion_function.partition("@")
-        place = line or (converter if location.names_converter(converter) else "")
+        place = line or (converter if location.names_converter(converter) else ", ".join(sorted(failure.nodes(shown))))
         said = normalise(cause(shown.message))
         for operator in x.operators if shown.verdict in (CRASH, REFUSED) and place and said else ():
             y = first.setdefault((shown.verdict, shown.stage, place, said, operator), x)
-            yield x, y, f"it stops at the same place in the same words, of {operator} as well"
+            yield x, y, f"both stop at the same place in the same words, of {_called(x, {operator})}"
 
 
 def _decisive(of: Reduction) -> frozenset[str]:
@@ -171,5 +173,6 @@ def _decisive(of: Reduction) -> frozenset[str]:
     return frozenset(next(iter(x)) for x in map(kinship.dtypes_of, told) if len(x) == 1)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
+def _called(x: Sight, operators: Collection[str]) -> str:
+    """Return how a program calls operators that are told by the name which all their forms share."""
+    return ", ".join(name for name in x.of.program().program.operators if location.canonical(name) in operators)

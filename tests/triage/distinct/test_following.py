@@ -90,6 +90,18 @@ def test_what_stops_at_one_place_in_the_same_words_follows_the_first(other: Redu
     assert following([first, other]) == ({"F2": ["F1"]} if follows else {})
 
 
+@pytest.mark.parametrize(("node", "follows"), [("MaxPool", True), ("Pad", False)])
+def test_what_a_checker_refuses_at_nodes_of_one_operator_follows_the_first(node: str, follows: bool) -> None:
+    """`max_pool2d` and `max_pool3d` of integers, which ONNX's MaxPool does not take."""
+    says = "(op_type:{}, node name: f/1): X typestr: T, has unsupported type: tensor(int64)"
+    first, other = (
+        reduced(f"F{n}", f"t{n}", program(f"max_pool{n}d", mode=n), frontend="onnxexport-torch",
+                outcome=Outcome(CRASH, "compile", "InferenceError", says.format(name)))
+        for n, name in ((1, "MaxPool"), (2, node))
+    )  # fmt: skip
+    assert following([first, other]) == ({"F2": ["F1"]} if follows else {})
+
+
 def test_of_wrong_answers_the_words_are_opera_s_own_and_tell_nothing() -> None:
     found = [reduced("F1", "t1", program(mode=1), outcome=VALUE), reduced("F2", "t2", program(value=tensor(2.0)))]
     assert following(found) == {}
