@@ -23,6 +23,7 @@ from opera.libraries.onnx import codec as onnx_values
 from opera.libraries.onnx import opsets as onnx_opsets
 from opera.libraries.onnx import references as onnx_reference
 from opera.libraries.onnx import source as onnx_source
+from opera.libraries.onnx import stages
 from opera.libraries.onnx import undefined as onnx_undefined
 from opera.libraries.onnx import wrap as onnx_model
 from opera.oracle.opinions import Opinion
@@ -97,12 +98,13 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
     nodes, kinds = list(_all_nodes(made.nodes)), onnx_opsets.value_types(parsed)
     needs = onnx_opsets.needed(nodes, versions, kinds)
     newer = any(version < versions[domain] for domain, version in needs.items())
+    rtol, atol = stages.granted(nodes, versions, captured.rtol, captured.atol)
     manifest = Manifest(
         test=test, instance=program.id, library=NAME, operator=program.operator, exporter=exporter(),
         offers=(onnx_opsets.OLDEST,) if newer else (),
         needs=needs, operators=onnx_opsets.of_operators(nodes, versions, kinds),
         inputs=tuple(made.inputs), outputs=tuple(made.outputs), artefacts=artefacts,
-        reference=by, rtol=captured.rtol, atol=captured.atol, tags=tuple(sorted(tags)),
+        reference=by, rtol=rtol, atol=atol, tags=tuple(sorted(tags)),
     )  # fmt: skip
     migrated.write(directory, manifest, made.values, expected, files)
     return manifest
