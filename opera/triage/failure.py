@@ -13,7 +13,7 @@ import msgspec
 from opera.oracle import location, manner, messages
 from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
-from opera.programs.verdicts import ABORT, CRASH, DEATHS, INCONSISTENT, REFUSED, UNSTABLE, Outcome
+from opera.programs.verdicts import ABORT, CRASH, DEATHS, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
 
 GROSS = 0.01
 """A deviation that is relatively larger than this may not be reduced to a smaller one: that could be rounding."""
@@ -38,6 +38,10 @@ ALIKE, TELLING = 0.6, 3
 """Share of the words of two messages that must be in both; with so many words a message tells something."""
 SIZE = re.compile(r"\d+")
 """A size in a shape as the oracle writes it: `(1, 2)`."""
+CLEARLY = 10, 100
+"""Right is what is off by so many times less than the tolerance grants, relatively or absolutely (what is expected may be
+nearly 0), or by SMALL of what the wrong one is off by."""
+SMALL = 1e-3
 NODE = re.compile(r"(?:\bop_type:|\b[Nn]ode\b[^\w\n]+(?:Node\W+)?)((?:\w+::)*[A-Z]\w*)")
 """The operator that a message names after the word "node" or "op_type": where it failed."""
 
@@ -280,3 +284,17 @@ def severity(outcome: Outcome) -> float:
     """Return how far values are off: relatively, or absolutely where the expected ones are nothing."""
     numbers = [outcome.details.get(name) for name in ("max_rel", "max_abs")]
     return max((float(x) for x in numbers if isinstance(x, int | float)), default=1.0)
+
+
+def clearly(target: Outcome, shown: Outcome) -> bool:
+    """Whether numbers that pass beside wrong ones are right, and not as wrong within tolerance: the effect of what is left out
+    may be small (a peephole of a gate that is nearly shut), and another dtype's tolerance larger than it.
+    """
+    if target.symptom != "value" or shown.verdict != PASS:
+        return True
+    relative, absolute, rtol, atol = (float(shown.details.get(x) or 0) for x in ("max_rel", "max_abs", "rtol", "atol"))
+    off = float(target.details.get("max_rel") or 0)
+    if 0 < off <= rtol:
+        return False
+    known = relative > 0 or absolute == 0  # where 0 is expected nothing is so many times as large
+    return (known and relative <= max(rtol / CLEARLY[0], off * SMALL)) or absolute <= atol / CLEARLY[1]

@@ -21,7 +21,7 @@ WITHOUT_EFFECT = ("Range",)
 def granted(
     nodes: Iterable[Any], versions: Mapping[str, int], rtol: float | None, atol: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the tolerance of a test whose model has these nodes: its own, or that of the dtype of a stage where that is more."""
+    """Return the tolerance of a test whose model has these nodes: its own, or that of a stage's dtype where that is more."""
     for dtype in sorted({x for node in nodes for x in _stated(node, versions)}):
         rtol, atol = comparison.tolerance(dtype, rtol, atol)
     return rtol, atol

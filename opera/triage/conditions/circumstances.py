@@ -51,6 +51,7 @@ from opera.triage.conditions.near import alone
 from opera.triage.conditions.ordinary import comparable, given_names
 from opera.triage.conditions.ranks import ALL
 from opera.triage.conditions.stated import value_of
+from opera.triage.failure import clearly
 from opera.triage.sentence import lowered
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
@@ -58,6 +59,8 @@ from opera.triage.shrink.smaller import Defaults
 
 AT_A_TIME, ROUNDS = 8, 3
 """Near programs that put to the test what is told, at a time, and how often."""
+CLEAR = 8
+"""Programs that pass that are looked at for one which does so beyond what tolerance hides."""
 LITTLE = 2
 """Inputs and parameters in which the program that passes differs at most: else it is another case."""
 COUNT = "count"
@@ -193,6 +196,11 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
             return ask.apart(x, program)
         return False
 
+    def clear(x: Program) -> bool:
+        with suppress(Spent):
+            return clearly(shown, *ask.look([x]))
+        return True
+
     made_of = False
     with suppress(Spent):
         made_of = bool(place) and place in ask.lowered(program)
@@ -223,6 +231,7 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         ask.go_on,
         ask.corpus,
         lambda x: not ask.gets_further(x),
+        clear,
         loud=loud,
         form=shown.verdict == INCONSISTENT and shown.symptom in randomness.FORMS,
     )
@@ -260,7 +269,8 @@ def borne_out(
     outputs: Outputs = lambda _: None, moot: Callable[[Program], bool | None] = lambda _: False,
     otherwise: Callable[[Program], bool] = lambda _: False, channels: Mapping[str, int] | None = None,
     go_on: Callable[[], None] = lambda: None, corpus: Sequence[Instance] = (),
-    passes: Callable[[Program], bool] = lambda _: True, *, loud: bool = False, form: bool = False,
+    passes: Callable[[Program], bool] = lambda _: True, clear: Callable[[Program], bool] = lambda _: True, *,
+    loud: bool = False, form: bool = False,
 ) -> Borne:  # fmt: skip
     """Return what near programs leave of what decides, and what else must be so.
 
@@ -276,7 +286,7 @@ def borne_out(
         channels: Inputs that are documented to have an axis of channels, and which.
         go_on: Takes more time, for programs of which several things differ.
         corpus: Programs that call the operator and were made for another purpose; they put what is told to the test, too.
-        passes: Whether a program that does not fail so is right.
+        passes: Whether a program that does not fail so is right; `clear`: whether it is so beyond what tolerance hides.
         loud: Whether the failure shows itself whatever is computed: programs that pass with a short axis are not explained
             where nothing else is told.
         form: Whether a dtype or a shape is wrong: what has the right one, and is wrong with other numbers, does not pass.
@@ -284,7 +294,8 @@ def borne_out(
     ordinary: list[tuple[Program, bool | None]] = []
     wrong: list[Program] = []  # in another respect
     made = Learner(cast(Instance, program), defaults, decided, outputs, moot, loud, channels)
-    made.wrong, made.odd, made.passes = wrong if form else [], [] if form else wrong, passes
+    made.wrong, made.odd = wrong if form else [], [] if form else wrong
+    made.passes, made.clear = passes, clear
 
     def noted(programs: Sequence[Program]) -> list[bool | None]:
         shown = label(programs)
@@ -503,7 +514,7 @@ def _length(program: Program) -> int:
 
 def _passing_one(made: Learner, right: Sequence[Labelled], told: Told) -> Program | None:
     """Return the program that passes, lacks something of what is told if anything is, and differs in the least; of several the
-    smallest.
+    smallest, unless one of the next few is right beyond what tolerance hides (bfloat16 grants more than float32 may be off by).
     """
     own: Program = made.program
     alike = (x.program for x in right if not (told.all and told.holds(x.program)))
@@ -524,4 +535,5 @@ def _passing_one(made: Learner, right: Sequence[Labelled], told: Told) -> Progra
     def order(x: Program) -> tuple[bool, int, int, int, int, int, str]:
         return x.outputs != own.outputs, _unlike(own, x), _moved(own, x), odd(x), smaller.elements(x), _length(x), x.id
 
-    return min(fair, key=order, default=None)
+    ranked = sorted(fair, key=order)
+    return next(filter(made.clear, ranked[:CLEAR]), None) or next(iter(ranked), None)

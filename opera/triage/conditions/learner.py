@@ -133,6 +133,7 @@ class Learner:
         self.odd: list[Program] = []
         self.alike: set[str] = set()
         self.passes: Callable[[Program], bool] = lambda _: True
+        self.clear: Callable[[Program], bool] = lambda _: True
         self._outputs: dict[str, list[Value] | None] = {}
         self._asks = 0
         self._moot: dict[str, bool | None] = {}

@@ -16,17 +16,13 @@ from opera.triage import contrasts
 from opera.triage.conditions import around, near
 from opera.triage.conditions.features import PLACES
 from opera.triage.contrasts import Contrast
-from opera.triage.failure import same_words, says_the_same
+from opera.triage.failure import clearly, same_words, says_the_same
 from opera.triage.reducer.asking import STOPS, Asker
 from opera.triage.sentence import RETURNED
 from opera.triage.shrink.minimise import Spent
 
 MOST = 32
 """Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
-CLEARLY = 10, 100
-"""Right is what is off by so many times less than the tolerance grants, relatively or absolutely (what is expected may be
-nearly 0), or by SMALL of what the wrong one is off by."""
-SMALL = 1e-3
 
 
 def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, str]]:
@@ -85,7 +81,7 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     shown, [fails] = ask.outcomes[program.id], ask.label([program])
     wrong = target.verdict == INCONSISTENT
     if ask.runs(program):
-        return contrasts.PASSES if _clearly(target, shown) and _surely(ask, target, own, program, change) else ""
+        return contrasts.PASSES if clearly(target, shown) and _surely(ask, target, own, program, change) else ""
     # of what hangs or dies, or is drawn, a script asks more
     judged = target.verdict in (CRASH, REFUSED, INCONSISTENT) and "drawn" not in target.details
     if _as_a_script(target, shown) if judged else fails:
@@ -103,20 +99,6 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     if target.verdict not in STOPS or shown.verdict != INCONSISTENT:
         return contrasts.OTHERWISE
     return "" if any(map(declared.declared, program.instances())) else contrasts.WRONG  # two draws differ
-
-
-def _clearly(target: Outcome, shown: Outcome) -> bool:
-    """Whether numbers that pass beside wrong ones are right, and not as wrong within tolerance: the effect of what is left out
-    may be small (a peephole of a gate that is nearly shut), and another dtype's tolerance larger than it.
-    """
-    if target.symptom != "value" or shown.verdict != PASS:
-        return True
-    relative, absolute, rtol, atol = (float(shown.details.get(x) or 0) for x in ("max_rel", "max_abs", "rtol", "atol"))
-    off = float(target.details.get("max_rel") or 0)
-    if 0 < off <= rtol:
-        return False
-    known = relative > 0 or absolute == 0  # where 0 is expected nothing is so many times as large
-    return (known and relative <= max(rtol / CLEARLY[0], off * SMALL)) or absolute <= atol / CLEARLY[1]
 
 
 def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> bool:

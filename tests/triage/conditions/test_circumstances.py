@@ -170,6 +170,25 @@ def test_the_program_most_like_it_that_passes_is_kept():
     assert borne_out(lambda x: [True] * len(x), program, {"Any": ONE}, NOTHING).passing_one is None
 
 
+def test_a_program_that_passes_beyond_what_tolerance_hides_is_kept_before_one_that_may_not():
+    """A Resize of bfloat16 passes within its tolerance, and one without `exclude_outside` is right."""
+
+    def label(programs: Sequence[Program]) -> list[bool | None]:
+        return [
+            number(x) == 2 and smaller.leaves(x)[0].dtype == "float32" if isinstance(x, Instance) else None
+            for x in programs
+        ]
+
+    def clear(x: Program) -> bool:
+        return smaller.leaves(x)[0].dtype == "float32"
+
+    program = call(np.ones((2, 3), F32), multiplier=2)
+    beside = borne_out(label, program, {"Any": ONE}, Decided(("multiplier=2",)), clear=clear).passing_one
+    assert isinstance(beside, Instance) and clear(beside) and number(beside) != 2
+    hidden = borne_out(label, program, {"Any": ONE}, Decided(("multiplier=2",)), clear=lambda _: False).passing_one
+    assert hidden is not None, "none is better than one that may be so within tolerance"
+
+
 def test_a_program_that_passes_is_kept_though_it_is_given_by_name_what_the_other_leaves_out():
     """`gelu` of Keras fails with its default, and passes with `approximate=False`, which is an argument more."""
 

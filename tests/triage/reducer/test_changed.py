@@ -11,8 +11,9 @@ from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, Outcome
 from opera.run.probe import Question
 from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG
+from opera.triage.failure import clearly
 from opera.triage.reducer.asking import Asker
-from opera.triage.reducer.changed import _clearly, alone, outputs
+from opera.triage.reducer.changed import alone, outputs
 from opera.triage.sentence import RETURNED
 
 
@@ -56,10 +57,10 @@ def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say(
 )
 def test_right_is_what_is_clearly_so_beside_a_wrong_one(off, told) -> None:
     wrong = Outcome(INCONSISTENT, "infer", "value", details={"max_rel": 0.047})
-    assert _clearly(wrong, Outcome(PASS, details={**off, "rtol": 1e-4, "atol": 1e-5})) is told
+    assert clearly(wrong, Outcome(PASS, details={**off, "rtol": 1e-4, "atol": 1e-5})) is told
     slight = Outcome(INCONSISTENT, "infer", "value", details={"max_rel": 2e-7})
-    assert not _clearly(slight, Outcome(PASS, details={"max_rel": 2e-7, "rtol": 1e-4})), "float32's tolerance hides it"
-    assert _clearly(Outcome(CRASH, "load", "TypeError"), Outcome(PASS, details={**off, "rtol": 1e-4, "atol": 1e-5}))
+    assert not clearly(slight, Outcome(PASS, details={"max_rel": 2e-7, "rtol": 1e-4})), "float32's tolerance hides it"
+    assert clearly(Outcome(CRASH, "load", "TypeError"), Outcome(PASS, details={**off, "rtol": 1e-4, "atol": 1e-5}))
 
 
 def test_of_what_is_not_drawn_other_numbers_are_never_told_to_be_right() -> None:
