@@ -153,7 +153,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     - The operator that its own is another name of, as documentation says, passes: what sets the two apart is the cause, however
       that shows (`torch.subtract` is not promoted where `torch.sub` is: a wrong dtype of a number, an invalid file of two).
     - The version of the operator is one that the compiler does not declare to know.
-    - A wrong dtype, shape or count comes from one converter, and the same decides it, whatever calls lead there.
+    - A wrong dtype, shape or count comes from one converter, and the same decides it, whatever calls lead there; or nothing
+      does, and it is one output's dtype: the mask of TVM's Dropout is never bool, of whatever it is.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
     - ONNX's checker refuses what is written of the same dtypes below the same version, whatever operator has them from then on.
@@ -181,6 +182,9 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     told, converter = _decides(x), shown.conversion_function
     if shown.verdict == INCONSISTENT and shown.symptom in FORMS and told and location.names_converter(converter):
         yield "converter", _respect(shown), location.canonical(converter), told
+    if shown.verdict == INCONSISTENT and shown.symptom == "dtype" and not told and location.names_converter(converter):
+        output, expected = (str(shown.details.get(x, "")) for x in ("output", "expected"))
+        yield "always", location.canonical(converter), output, expected
     names, also = frozenset(map(removable.key, x.deciding)), kinship.conditions(x)
     usual = frozenset(says for says in also if not kinship.special(says))
     pairs = manner.special(shown.details.get("manner") or {})

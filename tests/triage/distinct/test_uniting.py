@@ -252,6 +252,29 @@ def test_a_wrong_dtype_that_one_converter_makes_of_the_same_inputs_is_one_cause(
 
 
 @pytest.mark.parametrize(
+    ("output", "expected", "besides", "one"),
+    [
+        ("mask", "bool", (), True),
+        ("output", "bool", (), False),
+        ("mask", "float64", (), False),
+        ("mask", "bool", ("float16 inputs",), False),
+    ],
+)
+def test_a_dtype_that_a_converter_always_gets_wrong_is_one_cause_of_whatever_it_is(
+    output: str, expected: str, besides: tuple[str, ...], one: bool
+) -> None:
+    """TVM's Dropout returns its mask in the dtype of its input, in place of bool."""
+
+    def dropout(of: str, dtype: str, output: str, expected: str, besides: tuple[str, ...]) -> Reduced:
+        details = {"output": output, "expected": expected, "actual": dtype}
+        shown = Outcome(INCONSISTENT, "infer", "dtype", conversion_function="onnx:Dropout._impl_v12", details=details)
+        return reduced(f"F{of}", of, program("Dropout", value=tensor(1.0, dtype=dtype)), outcome=shown, besides=besides)
+
+    found = [dropout("1", "float32", "mask", "bool", ()), dropout("2", "float16", output, expected, besides)]
+    assert bool(uniting.united(found, {}, {"F1": 0.0})) is one
+
+
+@pytest.mark.parametrize(
     ("message", "converter", "one"),
     [
         ("no value in Constant", "onnx:Constant._impl_v13", True),
