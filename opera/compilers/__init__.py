@@ -121,8 +121,9 @@ class Way(msgspec.Struct, frozen=True):
             and which of its parameters and inputs that never reads, by its source. NODE: shared.packing.Faulty is raised where
             an operator that the model is made of, built by itself in the compiler's own representation and run, does not do
             what the compiler documents of it. EACH: every operator of what the importer made, by itself, compiled and run as
-            the whole is, one after the other. COUNTED: what the importer made, its indices that count from the end counted
-            from the front, where the compiler says nothing of such; a Refusal where it has none. THREADS: the same,
+            the whole is, one after the other. COUNTED: what the importer made, with what the compiler's operators leave open
+            settled (indices that count from the end counted from the front, equal numbers kept in their order); a Refusal
+            where it has none. THREADS: the same,
             with as many threads as the compiler takes by itself; what spoils its process is asked so. SETTING: the same,
             with another setting left as the compiler has it, that opera makes. NEWEST: an exporter writes a file of the newest
             version that it knows. OPSET: it writes one of another version, between these and the oldest that it takes. TEXT:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from opera.oracle import location, manner, messages
 from opera.oracle.comparison import conceals
 from opera.oracle.signature import DTYPE, Signature
+from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import ABORT, CRASH, DEATHS, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
 
 GROSS = 0.01
@@ -42,6 +44,10 @@ CLEARLY = 10, 100
 """Right is what is off by so many times less than the tolerance grants, relatively or absolutely (what is expected may be
 nearly 0), or by SMALL of what the wrong one is off by."""
 SMALL = 1e-3
+EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""Distance of 1 to the next number of a dtype (IEEE 754; bfloat16 has eight bits)."""
+STEPS = 4
+"""Roundings of a number that a program may make of it one after the other, and nobody calls a mistake."""
 NODE = re.compile(r"(?:\bop_type:|\b[Nn]ode\b[^\w\n]+(?:Node\W+)?)((?:\w+::)*[A-Z]\w*)")
 """The operator that a message names after the word "node" or "op_type": where it failed."""
 
@@ -251,6 +257,24 @@ def slight(outcome: Outcome) -> bool:
     if not wrong or not isinstance(relative, int | float) or not isinstance(tolerated, int | float):
         return False
     return 0 < relative <= SLIGHT * tolerated and not rounded(outcome)
+
+
+def cancelled(outcome: Outcome, given: Iterable[Tensor | RandomTensor]) -> str:
+    """Return how much all numbers are off, where that is what a few steps round of the largest that is given: what is left of a
+    difference keeps the errors of its terms (Higham, Accuracy and Stability of Numerical Algorithms, section 1.7). An
+    AffineGrid of float16 is 0.0039 for 0.0050 where 0.85 is added to -0.85.
+
+    Empty where it is more, or nothing floating is given.
+    """
+    off = outcome.details.get("max_abs")
+    wrong = outcome.verdict == INCONSISTENT and outcome.symptom == "value" and "drawn" not in outcome.details
+    if not wrong or not isinstance(off, int | float) or outcome.details.get("not_finite") or rounded(outcome):
+        return ""
+    floats = [x for x in given if isinstance(x, Tensor) and x.dtype in EPSILON]
+    numbers = [np.abs(x.numbers().astype(np.float64)).ravel() for x in floats]
+    largest = max((float(y) for x in numbers for y in x[np.isfinite(x)]), default=0.0)
+    coarse = max((EPSILON[x.dtype] for x in floats), default=0.0)
+    return f"{off:.2g}, where {largest:.3g} is given" if 0 < off <= STEPS * coarse * largest else ""
 
 
 def rounded(outcome: Outcome) -> str:

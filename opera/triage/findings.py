@@ -18,7 +18,7 @@ from opera.oracle.randomness import FORMS
 from opera.oracle.screens import AGREEING, SINGLE_REFERENCE, UNSCREENED
 from opera.programs import migrated
 from opera.programs.program import JOINED, Program, operators_of, parse
-from opera.programs.values import Message, Value
+from opera.programs.values import Message, RandomTensor, Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, NEWER, PASS, UNSTABLE, Outcome
 from opera.run.aftermath import POISONS
 from opera.store import examined, tests, verdicts
@@ -39,7 +39,7 @@ from opera.triage.doubts import (
     unreduced,
 )
 from opera.triage.evidence import ALIKE
-from opera.triage.failure import slight
+from opera.triage.failure import cancelled, slight
 from opera.triage.known import Mark
 from opera.triage.part import EXPORTER, LIBRARY, listed
 from opera.triage.reduction import Reduction
@@ -299,7 +299,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     parts=() if of is None else of.parts,
                     dying=lawful.dying(chosen, laid),
                     alike=_alike(chosen, laid),
-                    off=_off(chosen.verdict.outcome),
+                    off=_off(chosen.verdict.outcome, () if program is None else smaller.leaves(program)),
                     rounded=(0, 0) if of is None or (laid is not None and laid.settled) else of.rounded,
                     cut="" if of is None else of.cut,
                     written=laid is not None and laid.verdict == EXPORTER and not exports,
@@ -370,10 +370,10 @@ def _alike(chosen: Choice, laid: Blame | None) -> str:
     return listed(list(same)) if same and len(right) <= len(same) and not read else ""
 
 
-def _off(outcome: Outcome) -> str:
-    """Return by how much it is off, where that is little more than is tolerated."""
+def _off(outcome: Outcome, given: Iterable[Tensor | RandomTensor]) -> str:
+    """Return by how much it is off, where that is little more than is tolerated, or what the largest number rounds."""
     told = "{max_rel:.2g} relatively, where {rtol:g} is tolerated"
-    return told.format(**outcome.details) if slight(outcome) else ""
+    return told.format(**outcome.details) if slight(outcome) else cancelled(outcome, given)
 
 
 def _odd(chosen: Choice) -> bool:

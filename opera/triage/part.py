@@ -74,8 +74,8 @@ CONSTANTS, INPUTS = "constants", "inputs"
 """Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
 
 
-FROM_END = "the importer hands on an index that counts from the end, of which the compiler's operator says nothing"
-"""What is wrong with what is right once its indices count from the front."""
+LEFT_OPEN = "the importer leaves to chance what the compiler's operator does not promise"
+"""What is wrong with what is right once its indices count from the front, or equal numbers keep their order."""
 GONE = "it does not fail as it did"
 """How it is told that a program passes now, or is not supported."""
 
@@ -126,11 +126,12 @@ def decide(
        What is drawn wrongly by an exported file, and of several elements by those who try its exporter: EXPORTER.
     3. What does not vary holds an operator that, built by itself, does not: the KERNEL. It passes with optimisations off, or
        where each operator is compiled by itself: OPTIMISATION.
-    4. An exporter is under test: EXPORTER; KERNEL, of the runtime, where the reference evaluator gives what is expected of the
-       very file, whatever others make of it, or where ONNX's checker takes the file, another implementation computes it
-       rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types, so what does not run must
-       be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance. UNKNOWN where the runtime
-       alone says that a file which the checker takes is wrong.
+    4. An exporter is under test: EXPORTER (so it is of a wrong dtype, for ONNX Runtime returns what the file declares, and
+       refuses what declares another than its operators return). KERNEL, of the runtime, where the reference evaluator gives
+       what is expected of the very file, whatever others make of it, or where ONNX's checker takes the file, another
+       implementation computes it rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types,
+       so what does not run must be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance.
+       UNKNOWN where the runtime alone says that a file which the checker takes is wrong.
     5. The library's own inference of types, which a compiler without an importer is built with, says what it says: INFERENCE.
        It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where the code
        that converts it never reads what decides, or the importer makes the same of the program as of the one without that,
@@ -139,8 +140,9 @@ def decide(
        CONVERSION; so it is where it states another kind of dtype, and fails or dies later. It states what is
        expected, and not as the most that it can be: the KERNEL.
     7. What the importer made is run apart: wrong, it is the CONVERSION, and so it is where it is right once its indices count
-       from the front, as the compiler's operators take them; right, what comes after it, the KERNEL, and where one
-       operator by itself does not give what numpy gives, that is named (INFERENCE, where its shape is inferred wrongly). Run
+       from the front, as the compiler's operators take them, or equal numbers keep their order; right, what comes after it,
+       the KERNEL, and where one operator by itself does not give what numpy gives, that is named (INFERENCE, where its shape
+       is inferred wrongly). Run
        by other code of the compiler's own, only what is right tells: both may have one fault. No importer changes the model,
        and it is wrong with optimisations off, too: the KERNEL.
     8. It is raised while the model is converted, or names a place in the compiler's sources: that place's part; INFERENCE, if
@@ -237,7 +239,7 @@ def decide(
     raised += f"; {name} fails so by itself" if alone and (name := _alone(alone.outcome)) else ""
     for found in by[COUNTED]:
         if now.stage != "load" and found.right and now.verdict in (INCONSISTENT, UNSTABLE, ABORT):
-            return CONVERSION, f"{FROM_END}: it is right by {found.way}"
+            return CONVERSION, f"{LEFT_OPEN}: it is right by {found.way}"
     for found in (*apart, *by[OWN]):
         if now.stage != "load" and found.right:
             return _by_itself(by[NODE]) or (KERNEL, f"what the importer made is right: {found.way}{raised}")
@@ -326,6 +328,11 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
         )
     if is_invalid(now):
         return EXPORTER, "it writes an invalid file: ONNX's checker refuses it"
+    if (now.verdict, now.symptom) == (INCONSISTENT, "dtype"):
+        return (
+            EXPORTER,
+            "what it writes declares that dtype of the output: ONNX Runtime loads no file that declares another",
+        )
     tells = not _rounded(now) if now.verdict == INCONSISTENT else None
     right = [x.way for x in apart if x.right and (x.kind == FILE if tells is None else tells)]
     wrong = [x.way for x in apart if x.wrong]

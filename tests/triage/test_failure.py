@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opera.programs.values import Tensor
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, UNSTABLE, Outcome
-from opera.triage.failure import alike, as_wrong, moved, says_the_same, slight
+from opera.triage.failure import alike, as_wrong, cancelled, moved, says_the_same, slight
 
 WRONG, RIGHT = ["wrong", "some", "finite>finite"], ["right"]
 
@@ -210,3 +212,25 @@ def test_of_overwritten_memory_a_process_dies_in_several_ways(one, other, same) 
     [before, now] = (Outcome(ABORT, "load", how, said) for how, said in (one, other))
     assert alike("openvino-keras", before, now) is same
     assert not alike("openvino-keras", before, msgspec.structs.replace(now, stage="infer"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "off", "given", "told"),
+    [
+        ("float16", 0.002, 1.7, "0.002, where 1.7 is given"),
+        ("float16", 0.02, 1.7, ""),
+        ("float32", 0.002, 1.7, ""),
+        ("float32", 0.002, 1e5, "0.002, where 1e+05 is given"),
+        ("float16", 0.002, np.inf, "0.002, where 1 is given"),
+        ("int32", 0.002, 7, ""),
+    ],
+)
+def test_what_is_left_of_a_difference_keeps_the_errors_of_its_terms(
+    dtype: str, off: float, given: float, told: str
+) -> None:
+    """An AffineGrid of float16 adds 0.85 to -0.85: what is left is off by what that rounds."""
+    wrong = Outcome(INCONSISTENT, "infer", "value", details={"max_abs": off, "expected": 0.005, "actual": 0.004})
+    assert cancelled(wrong, [Tensor.of(np.array([given, 1, 0], dtype))]) == told
+    assert cancelled(msgspec.structs.replace(wrong, symptom="shape"), [Tensor.of(np.array([given], dtype))]) == ""
+    drawn = msgspec.structs.replace(wrong, details={**wrong.details, "drawn": "constant"})
+    assert cancelled(drawn, [Tensor.of(np.array([given], dtype))]) == ""

@@ -1,5 +1,5 @@
 """The operators of an ov.Model that draw at random: whether the CPU plugin runs one by itself as OpenVINO documents it, and
-what comes of several that it takes for one.
+what comes of several that it takes for one; and those that leave the order of equal numbers open.
 """
 
 from __future__ import annotations
@@ -54,6 +54,22 @@ def parted(model: Any) -> Any:
     for seed, node in enumerate(free, 1):
         own = _made([x.get_source_output() for x in node.inputs()], {**_attributes(node), "op_seed": seed})
         node.output(0).replace(own.output(0))
+    return model
+
+
+def stable(model: Any) -> Any:
+    """Return the model, each TopK of it one that keeps equal numbers in their order.
+
+    By itself it need not: "stable: true - the order of equal elements is preserved, false - not guaranteed to be" (OpenVINO's
+    operation specification, TopK-11). Raises Refusal where all of them do.
+    """
+    free = [
+        x for x in model.get_ordered_ops() if x.get_type_name() == "TopK" and not x.get_attributes().get("stable", True)
+    ]
+    if not free:
+        raise Refusal("it has no TopK that leaves the order of equal numbers open")
+    for node in free:
+        node.set_attribute("stable", True)
     return model
 
 

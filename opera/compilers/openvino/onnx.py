@@ -14,6 +14,7 @@ import numpy as np
 from opera.compilers import (
     APART,
     CONVERSION,
+    COUNTED,
     DECLARED,
     EACH,
     GIVEN,
@@ -93,6 +94,7 @@ class Onnx:
             told=("INFERENCE_PRECISION_HINT=f32", "=dynamic"),
         ),
         Way("parted", LESS, "a seed of its own in each operator that draws, so that they are not taken for one"),
+        Way("stable", COUNTED, "the ov.Model, its TopK told to keep equal numbers in their order (stable)"),
         Way(evaluate.DECLARED, DECLARED, "what the ov.Model states of its outputs"),
         Way(evaluate.NUMPY, APART, "the ov.Model, its operators as numpy has them"),
         Way(evaluate.REFERENCE, OWN, "the ov.Model, evaluated by OpenVINO's reference code of its operators"),
@@ -135,6 +137,8 @@ class Onnx:
             alone.check(loaded)
         if case.way == "parted":
             return recipe.CORE.compile_model(alone.parted(loaded), "CPU"), names
+        if case.way == "stable":
+            return recipe.compile_model(alone.stable(loaded))
         return evaluate.Evaluated(loaded, case.way), names
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:

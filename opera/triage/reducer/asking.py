@@ -18,6 +18,7 @@ from opera.oracle import declared, manner
 from opera.oracle.randomness import RANDOM
 from opera.oracle.screens import AGREEING, ILL_CONDITIONED
 from opera.pool import clock
+from opera.programs import degenerate
 from opera.programs.program import Captured, Instance, Program, Provenance
 from opera.programs.values import Value
 from opera.programs.verdicts import (
@@ -277,10 +278,11 @@ class Asker:
 
     def runs(self, program: Program) -> bool:
         """Whether a program passes; where the target ends before it returns anything, also whether it draws other numbers than
-        the library does, as what is random may."""
+        the library does, as what is random may, if something is left to chance."""
         stops = self.target is not None and self.target.verdict in STOPS
         shown = self.outcomes[program.id]
         random = declared.declared(program) is not None or shown.details.get(RANDOM) is True
+        random &= not any(map(degenerate.holds, program.instances()))
         drawn = random and (shown.verdict, shown.symptom) == (INCONSISTENT, "value")
         return self.vanished(program) or (stops and drawn)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from opera.oracle import declared, manner
+from opera.oracle import declared, draws, manner
 from opera.oracle.messages import identifying, says
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
@@ -77,7 +77,10 @@ def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Con
 
 
 def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> str:
-    """Return what a program shows that differs from its own in one thing; nothing where that is not to be told."""
+    """Return what a program shows that differs from its own in one thing; nothing where that is not to be told: of two models
+    that draw differently, what is given no seed promises nothing."""
+    if target.details.get("drawn") == draws.SEED and not declared.seeded(program):
+        return ""
     shown, [fails] = ask.outcomes[program.id], ask.label([program])
     wrong = target.verdict == INCONSISTENT
     if ask.runs(program):
@@ -87,8 +90,8 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     if _as_a_script(target, shown) if judged else fails:
         confirmed = not wrong or (_of_a_kind(target, shown) and ask.passed([program], [True]) == [True])
         return contrasts.FAILS if confirmed else ""
-    if target.verdict != ABORT and shown.verdict == ABORT:
-        return contrasts.DIES
+    if target.verdict != ABORT and shown.verdict == ABORT:  # another program may have spoilt the worker
+        return contrasts.DIES if ask.afresh(program).verdict == ABORT else ""
     if fails:
         return contrasts.LIKEWISE if says_the_same(target, shown) else ""
     if target.verdict == UNSTABLE and shown.verdict in (INCONSISTENT, UNSTABLE):
