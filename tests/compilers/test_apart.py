@@ -207,6 +207,18 @@ def test_what_draws_apart_is_not_taken_for_one() -> None:
         alone.parted(parted)
 
 
+def test_a_topk_is_told_to_keep_equal_numbers_in_their_order() -> None:
+    """ONNX has the lower index first, and OpenVINO's TopK without `stable` promises nothing."""
+    from opera.compilers.openvino import alone
+
+    x = ops.parameter([2, 2], openvino.Type.f32, name="x")
+    model = openvino.Model([ops.topk(x, ops.constant(np.int64(2)), 1, "max", "value").output(1)], [x])
+    compiled = openvino.Core().compile_model(alone.stable(model), "CPU")
+    assert compiled([np.ones((2, 2), np.float32)])[0].tolist() == [[0, 1], [0, 1]]
+    with pytest.raises(Refusal, match="no TopK"):
+        alone.stable(model)
+
+
 def constant(number: int, dtype: str) -> Any:
     from tvm import relax
 

@@ -170,6 +170,14 @@ def test_a_module_that_calls_bindings_is_no_place() -> None:
     assert found == ("conversion", "it names a place of the conversion in the compiler's sources")
 
 
+def test_a_dtype_that_onnx_runtime_returns_is_the_one_that_the_exporter_wrote() -> None:
+    """The evaluator asks nothing of types, and says that the file is right: LayerNormalization's mean is float32 there, too."""
+    dtype = msgspec.structs.replace(WRONG, symptom="dtype", details={})
+    rows = [Tried(AS_FOUND, "now", dtype), Tried(APART, "the exported file on ONNX's reference evaluator", RIGHT)]
+    found = part.decide(dtype, rows, {}, exporter=True)
+    assert found[0] == "exporter" and "declares that dtype" in found[1]
+
+
 def test_what_an_exported_file_does_not_draw_of_several_elements_is_its_exporters() -> None:
     """The ONNX exporter folds the mask of AlphaDropout; of one element the file is right by luck wherever it is run."""
     constant = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": "constant"})

@@ -53,6 +53,17 @@ def test_what_gets_further_beside_a_crash_is_not_what_draws_other_numbers() -> N
         assert [x for x in shown if ask.gets_further(programs[x])] == wrongly
 
 
+@pytest.mark.parametrize(("probability", "runs"), [(0.5, True), (1.0, False)])
+def test_other_draws_are_no_fault_where_something_is_left_to_chance(probability: float, runs: bool) -> None:
+    """ONNX Runtime refuses Bernoulli 22, and its Bernoulli 15 of 1 is 0: that is not right."""
+    given = (Operand("input", Tensor.of(np.full(1, probability, "f4"))),)
+    program = Instance("onnx", "Bernoulli", {}, given, ("Y",), {"opset": {"": 15}})
+    ask = Asker(None, Question(frontend="onnxruntime-onnx"))  # type: ignore[arg-type]
+    ask.target = Outcome(CRASH, "load")
+    ask.outcomes = {program.id: Outcome(INCONSISTENT, "infer", "value", details={RANDOM: True})}
+    assert ask.runs(program) is runs
+
+
 def test_what_ends_at_a_later_stage_got_past_the_one_that_the_target_ends_in() -> None:
     """TVM's converter stops at a mask of lower rank; one of equal rank is converted, and then not compiled."""
     shown = {

@@ -6,11 +6,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from opera.oracle import draws
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, Outcome
+from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, Outcome
 from opera.run.probe import Question
-from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG
+from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG
 from opera.triage.failure import clearly
 from opera.triage.reducer.asking import Asker
 from opera.triage.reducer.changed import alone, outputs
@@ -205,3 +206,35 @@ def test_what_draws_is_not_told_to_give_wrong_outputs_where_another_dtype_stops(
     ask.outcomes = {programs[0].id: ask.target, programs[1].id: Outcome(INCONSISTENT, "infer", "value", "output 'Y'")}
     found = alone(ask, programs[0], ask.target)
     assert found == ([(programs[1], WRONG)] if told else [])
+
+
+@pytest.mark.parametrize(("again", "told"), [(Outcome(ABORT, "infer", "SIGSEGV"), [DIES]), (Outcome(PASS), [])])
+def test_what_ends_its_process_does_so_in_one_of_its_own_if_that_is_told(again: Outcome, told: list[str]) -> None:
+    """The program before it may have overwritten memory: OpenVINO's Resize does."""
+    own, other = (
+        Instance("onnx", "Resize", {"k": k}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {}) for k in (0, 1)
+    )
+    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes.get(x.id, Outcome(ERROR)) for x in asked]  # type: ignore[method-assign]
+    ask.afresh = lambda asked: again  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in (own, other)}
+    ask.target = Outcome(INCONSISTENT, "infer", "value", details={"output": "Y"})
+    ask.outcomes = {own.id: ask.target, other.id: Outcome(ABORT, "infer", "SIGABRT")}
+    assert [how for _, how in alone(ask, own, ask.target)] == told
+
+
+def test_what_is_given_no_seed_promises_no_numbers() -> None:
+    """With seed=0.0 two models must draw the same; without one they need not."""
+    given = (Operand("input", Tensor.of(np.float32([1]))),)
+    own, other, without = (
+        Instance("onnx", "RandomNormalLike", x, given, ("Y",), {"opset": {"": 22}})
+        for x in ({"seed": 0.0}, {"seed": 2.0}, {})
+    )
+    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes.get(x.id, Outcome(ERROR)) for x in asked]  # type: ignore[method-assign]
+    ask.label = lambda asked: [True for _ in asked]  # type: ignore[method-assign]
+    ask.passed = lambda asked, failed, **_: list(failed)  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in (own, other, without)}
+    ask.target = Outcome(INCONSISTENT, "infer", "value", details={"output": "Y", "drawn": draws.SEED})
+    ask.outcomes = {x.id: ask.target for x in (own, other, without)}
+    assert alone(ask, own, ask.target) == [(other, FAILS)]
