@@ -142,7 +142,8 @@ def repeating(
         differ = (told_pairs + 1) / (pairs + 2)
         if not told_pairs or changes > len(again) / SELDOM or _at_most(changes, len(again), differ) >= CHANCE:
             continue
-        same = UNCHANGED if any(x == got for x in inputs) else _everywhere(got) or "the same"
+        number = "" if got in known else _everywhere(got)  # a 0 that may be drawn is another in the next model
+        same = UNCHANGED if any(x == got for x in inputs) else number or "the same"
         how = f"is {same} in every run of a compiled model"
         how += " within a second, and another in the next" if renewed else ""
         if changes:

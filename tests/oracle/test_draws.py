@@ -184,6 +184,13 @@ def test_runs_are_read_as_a_worker_keeps_them():
     assert randomness.runs(held, 4) == randomness.runs([], 1) == randomness.NONE
 
 
+@pytest.mark.parametrize(("other", "told"), [(0, "is the same in"), (2, "is 0 in")])
+def test_a_single_0_that_may_be_drawn_is_not_told_for_it_is_another_in_the_next_model(other: int, told: str) -> None:
+    drawn = [values([x]) for x in (1, other, 1, 1, other, 1, other, 1, 1)]
+    found = randomness.repeating(drawn, values([0]), (values([0]),) * 64)
+    assert found is not None and told in found.why
+
+
 def test_three_elements_that_never_change_are_a_finding():
     drawn = [values([x, 1, 2]) for x in (0, 1, 0, 0, 1, 1, 0, 1, 0)]
     first = values([1, 1, 0])
