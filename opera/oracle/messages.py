@@ -116,6 +116,7 @@ VARIES = re.compile(
     rf"|{PRINTED}"
     r"|(?:[A-Za-z]:)?(?:[\w.+~@-]*[/\\])+(?=[\w.@-]+)"  # folders of paths
     r"|\w+(?: \| \w+)+(?: \|)?|\{'[^'{}]*'(?:, '[^'{}]*')+\}"  # sets, whose order hangs on the process: UINT64 | STRING | FLOAT
+    r"|(?<=find output )\S+(?= from the model)"  # MNN's, a name that TensorFlow gives: Identity, PartitionedCall:0
     r"|(?<=[A-Za-z_])\d+(?![A-Za-z\d])"  # the number of a name: lv12
     r"|(?<![A-Za-z_\d])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-z_\d])"  # numbers
 )

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from opera import compilers, libraries
+from opera.compilers import GIVEN
 from opera.errors import CorpusError
 from opera.oracle import location
 from opera.oracle.randomness import FORMS
@@ -139,7 +140,14 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
 
     Without `environment`, all environments but superseded ones. `only` is the id of one.
     """
-    called, firsts = causes.causes(workspace), following.following(workspace)
+    called, known_blame = causes.causes(workspace), blame.stored(workspace)
+    given = [
+        (called.kept(x.finding), x.environment, row.way)
+        for x in known_blame
+        for row in x.evidence
+        if row.kind == GIVEN and row.right
+    ]
+    firsts = following.by_one_way(following.following(workspace), given, verdicts.created(workspace))
     wanted = following.closure(only, firsts) if only else None
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
@@ -151,7 +159,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         group.sort(key=lambda x: x.outcome.verdict != UNSTABLE)  # what varies is seen as wrong, too, and leads
     reductions = reduction.by_member(workspace)
     laid: dict[str, list[Blame]] = defaultdict(list)
-    for x in blame.stored(workspace):
+    for x in known_blame:
         laid[x.finding].append(x)
     chosen = {key: choose(workspace, group, reductions) or Choice(group[0], group[0]) for key, group in groups.items()}
     unreduced = tests.documents(workspace, {x.member.test for x in chosen.values() if x.reduction is None})

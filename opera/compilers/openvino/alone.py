@@ -60,8 +60,8 @@ def parted(model: Any) -> Any:
 def stable(model: Any) -> Any:
     """Return the model, each TopK of it one that keeps equal numbers in their order.
 
-    By itself it need not: "stable: true - the order of equal elements is preserved, false - not guaranteed to be" (OpenVINO's
-    operation specification, TopK-11). Raises Refusal where all of them do.
+    By itself it need not: `stable` "specifies whether the equivalent elements should maintain their relative order from the
+    input tensor during sorting" (ov::op::v11::TopK). Raises Refusal where all of them do.
     """
     free = [
         x for x in model.get_ordered_ops() if x.get_type_name() == "TopK" and not x.get_attributes().get("stable", True)

@@ -7,7 +7,8 @@ another. A finding follows one of its frontend and environment
   and it does not end the process, which is worse than what most others do;
 - by which a route does not know a dtype, whatever the operator, and that dtype decides here, too;
 - that stops at the same place of the compiler's sources, or at a node of the same operator, in the same words, and they have
-  an operator in common.
+  an operator in common;
+- that passes as soon as the model is given in the same other way, as blame saw (`by_one_way`).
 
 The one that was found first is first, but what is of whatever operator goes before what is of one.
 """
@@ -92,6 +93,28 @@ def conclude(
                 first, then = sorted((one, other), key=lambda x: x.age)
                 found[then.name, environment].setdefault(first.name, why)
     return {key: tuple(First(name, why) for name, why in sorted(of.items())) for key, of in found.items()}
+
+
+def by_one_way(
+    firsts: Mapping[tuple[str, str], tuple[First, ...]],
+    given: Iterable[tuple[str, str, str]],
+    created: Mapping[str, float],
+) -> dict[tuple[str, str], tuple[First, ...]]:
+    """Return what is to be filed before each finding, with what passes as soon as the model is given in one other way as well:
+    whoever mends how it is given mends that of all.
+
+    Args:
+        given: Finding, environment, and the way in which its model passes.
+        created: Finding → when it was found.
+    """
+    found = dict(firsts)
+    first: dict[tuple[str, str], str] = {}
+    for name, environment, way in sorted(given, key=lambda x: (created.get(x[0], 0.0), *x)):
+        one = first.setdefault((environment, way), name)
+        known = {x.finding for x in found.get((name, environment), ())}
+        if one not in {name, *known} and name not in closure(one, found):
+            found[name, environment] = (*found.get((name, environment), ()), First(one, f"both run by {way}"))
+    return found
 
 
 def closure(finding: str, firsts: Mapping[tuple[str, str], tuple[First, ...]]) -> set[str]:

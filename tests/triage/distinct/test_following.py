@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from opera.programs.values import Tensor
 from opera.programs.verdicts import ABORT, CRASH, Outcome
 from opera.triage.distinct.dividing import Reduced
-from opera.triage.distinct.following import First, Sight, closure, conclude, standing
+from opera.triage.distinct.following import First, Sight, by_one_way, closure, conclude, standing
 
 E = "e"
 KILLED = Outcome(ABORT, "infer", "SIGSEGV", "")
@@ -113,6 +113,21 @@ def test_only_what_is_ready_comes_before_another_and_what_stands_before_that() -
     assert standing(("F3", E), firsts, {("F1", "another")}) == []
     assert standing(("F1", E), firsts, {("F1", E), ("F2", E)}) == []
     assert closure("F3", firsts) == {"F1", "F2", "F3"}
+
+
+def test_what_passes_as_soon_as_the_model_is_given_otherwise_follows_the_first_that_does() -> None:
+    """OpenVINO drops an unused input of an exported program, and hands the shapes of `input=` to those that are left."""
+    created = {"F2": 1.0, "F1": 2.0, "F3": 3.0}
+    given = [
+        ("F1", E, "without input="),
+        ("F2", E, "without input="),
+        ("F3", E, "its bytes"),
+        ("F3", "other", "its bytes"),
+    ]
+    found = by_one_way({("F3", E): (First("F1", "beside"),)}, given, created)
+    assert found == {("F1", E): (First("F2", "both run by without input="),), ("F3", E): (First("F1", "beside"),)}
+    turned = by_one_way({("F2", E): (First("F1", "beside"),)}, given, created)
+    assert turned == {("F2", E): (First("F1", "beside"),)}, "one of them must be first"
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.sampled_from(["x", "y"])), max_size=8))
