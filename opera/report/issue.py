@@ -24,6 +24,7 @@ class Draft(msgspec.Struct, frozen=True):
         expected, actual: Lines; `says`: what the compiler says of a crash.
         script: The script; `folded` where it is long, `exit_codes` where it is the reproducer.
         contrasts: What becomes of the program of the script when one thing alone is another, a line for each.
+        seems: What seems to decide, where nothing that is changed alone, and no program like it, is known to pass.
         written: The file that an exporter makes of the script's program, a line each.
         passing: The program most like that of the script that passes, call by call.
         log: What it printed of the failure.
@@ -55,6 +56,7 @@ class Draft(msgspec.Struct, frozen=True):
     model: tuple[str, ...] = ()
     contrasts: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
+    seems: str = ""
     written: tuple[str, ...] = ()
     script: str = ""
     folded: bool = False

@@ -175,6 +175,17 @@ def test_operators_of_findings_that_say_the_same_are_named_once(workspace):
     assert stage._siblings(msgspec.structs.replace(told, twins=()), program) == ""
 
 
+def test_what_seems_to_decide_is_told_where_nothing_like_it_is_known_to_pass(workspace, monkeypatch):
+    """A Scan whose body reads a value from outside fails with all that was changed: a reader sees nothing of what decides."""
+    drafted(workspace)
+    told, says = page(workspace, findings(workspace)[0]), "a value from outside its body"
+    for passing, seems in (((), says), (("y = Scan(x)",), "")):
+        now = msgspec.structs.replace(told, seems=says, passing=passing)
+        monkeypatch.setattr(stage, "page", lambda *_, now=now: now)
+        made = stage.draft(workspace, FINDING)
+        assert made.seems == seems and (says in issue.render(made)) is bool(seems)
+
+
 def test_of_a_small_error_it_is_told_what_is_allowed(workspace):
     small = {
         "expected": 0.36660938,
