@@ -56,7 +56,9 @@ ON_DEVICE: dict[str, tuple[float, float]] = {
 Array: TypeAlias = np.ndarray[Any, Any]
 Detail: TypeAlias = str | float | int | bool | list[str] | dict[str, str] | None
 
-SEVERITY = ("count", "size", "nan-mask", "value", "dtype and values", "shape and values", "shape", "dtype")
+COUNT = "count"
+"""Symptom of a model with fewer outputs, or more: whatever these hold."""
+SEVERITY = (COUNT, "size", "nan-mask", "value", "dtype and values", "shape and values", "shape", "dtype")
 """What an output may differ in, worst first: data that is missing, then wrong numbers, which a user does not notice, then
 right numbers in another form, which breaks what comes after. `size` is a shape of another number of elements."""
 OTHERS = 8
@@ -106,7 +108,7 @@ def compare(
     """Compare the outputs of one run; `rtol` and `atol` are the test's own tolerance, or None for the dtype's alone."""
     if len(expected) != len(actual):
         message = f"{len(expected)} outputs are expected, {len(actual)} were returned"
-        return Comparison("count", message, {"expected": len(expected), "actual": len(actual), "paper_rule": None})
+        return Comparison(COUNT, message, {"expected": len(expected), "actual": len(actual), "paper_rule": None})
     results = []
     for position, (want, got) in enumerate(zip(expected, actual, strict=True)):
         result = _compare_value(want, got, rtol, atol)

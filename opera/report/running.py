@@ -13,6 +13,7 @@ import msgspec
 
 from opera import resources
 from opera.oracle import messages
+from opera.oracle.comparison import COUNT
 from opera.oracle.randomness import FORMS
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, deaths
 from opera.report.words import clean
@@ -105,7 +106,7 @@ def fails_so(exhibit: Exhibit, trial: Trial) -> bool:
         return ENDLESS in trial.text
     if exhibit.verdict == INCONSISTENT and exhibit.drawn and exhibit.symptom not in FORMS:
         return re.search(r"^AssertionError: .*: drawn wrongly", trial.text, re.MULTILINE) is not None
-    if exhibit.verdict == INCONSISTENT and exhibit.symptom == brief.COUNT:
+    if exhibit.verdict == INCONSISTENT and exhibit.symptom == COUNT:
         return re.search(r"^AssertionError: wrong count of outputs", trial.text, re.MULTILINE) is not None
     if exhibit.verdict in (INCONSISTENT, UNSTABLE):
         form = exhibit.symptom in ("shape", "dtype")

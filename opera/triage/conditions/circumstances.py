@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol, cast
 
 from opera.libraries.bounds import Bounds
 from opera.oracle import randomness
+from opera.oracle.comparison import COUNT
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, PASS, UNSTABLE
@@ -63,8 +64,6 @@ CLEAR = 8
 """Programs that pass that are looked at for one which does so beyond what tolerance hides."""
 LITTLE = 2
 """Inputs and parameters in which the program that passes differs at most: else it is another case."""
-COUNT = "count"
-"""Symptom of a model with fewer outputs, or more: whatever these hold."""
 TURNS = 6
 """How often what is told is tried by as many programs of which several things differ."""
 ANEW, PASSING = 2, 24

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from opera.oracle import location, manner
+from opera.oracle.comparison import COUNT
 from opera.oracle.messages import cause
 from opera.oracle.randomness import FORMS
 from opera.oracle.signature import normalise
@@ -155,6 +156,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     - The version of the operator is one that the compiler does not declare to know.
     - A wrong dtype, shape or count comes from one converter, and the same decides it, whatever calls lead there; or nothing
       does, and it is one output's dtype: the mask of TVM's Dropout is never bool, of whatever it is.
+    - An operator returns so many outputs in place of so many.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
     - ONNX's checker refuses what is written of the same dtypes below the same version, whatever operator has them from then on.
@@ -185,6 +187,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     if shown.verdict == INCONSISTENT and shown.symptom == "dtype" and not told and location.names_converter(converter):
         output, expected = (str(shown.details.get(x, "")) for x in ("output", "expected"))
         yield "always", location.canonical(converter), output, expected
+    if shown.verdict == INCONSISTENT and shown.symptom == COUNT:
+        yield COUNT, operators, shown.message
     names, also = frozenset(map(removable.key, x.deciding)), kinship.conditions(x)
     usual = frozenset(says for says in also if not kinship.special(says))
     pairs = manner.special(shown.details.get("manner") or {})

@@ -14,6 +14,7 @@ import msgspec
 from opera import libraries
 from opera.libraries import Aliasing
 from opera.oracle import location, randomness
+from opera.oracle.comparison import COUNT
 from opera.oracle.draws import CONSTANT
 from opera.oracle.screens import AGREEING
 from opera.programs.program import Instance, Operand, Program, parse
@@ -21,7 +22,6 @@ from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, REFUSED, Outco
 from opera.store import instances
 from opera.store.workspace import Workspace
 from opera.triage.conditions import deciding
-from opera.triage.conditions.circumstances import COUNT
 from opera.triage.conditions.ordinary import BYTES, called_as
 from opera.triage.distinct import kinship
 from opera.triage.reducer.asking import Asker

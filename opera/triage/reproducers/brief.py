@@ -21,6 +21,7 @@ from jinja2 import meta
 from opera import libraries, resources
 from opera.compilers import Involved
 from opera.oracle import draws
+from opera.oracle.comparison import COUNT
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import literals
 from opera.programs.migrated import Manifest, read_values
@@ -52,8 +53,6 @@ PATIENCE = 15
 """Seconds in which a small model is loaded, compiled and run many times over."""
 LAWS = frozenset((draws.CONSTANT, draws.ELEMENT, draws.SEED, "range", "share"))
 """What a short script can look at of numbers drawn at random (opera.oracle.draws.Broken)."""
-COUNT = "count"
-"""Symptom of another number of outputs than is expected: nothing else of them is compared."""
 
 
 class Brief(msgspec.Struct, frozen=True):

@@ -251,6 +251,18 @@ def test_a_wrong_dtype_that_one_converter_makes_of_the_same_inputs_is_one_cause(
     assert bool(found) is one
 
 
+@pytest.mark.parametrize(("message", "one"), [("1 outputs are expected, 0 returned", True), ("2 expected, 1", False)])
+def test_an_operator_of_which_outputs_are_lacking_is_one_cause_whatever_it_is_given(message: str, one: bool) -> None:
+    """OpenVINO drops an output that is a constant, of any shape below 1000 elements."""
+    says = "1 outputs are expected, 0 returned"
+    found = [
+        reduced(f"F{n}", f"t{n}", program("zeros_like", value=tensor(*numbers)), *told,
+                outcome=Outcome(INCONSISTENT, "infer", "count", text))
+        for n, numbers, told, text in ((1, [1.0], (), says), (2, [1.0, 2.0], ("x=1",), message))
+    ]  # fmt: skip
+    assert bool(uniting.united(found, {}, {"F1": 0.0})) is one
+
+
 @pytest.mark.parametrize(
     ("output", "expected", "besides", "one"),
     [
