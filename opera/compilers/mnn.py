@@ -103,7 +103,7 @@ class Keras(Onnx):
         from opera.compilers.recipes import mnn_tflite as recipe
 
         if case.way == tflite_models.OPERATORS.name:
-            raise Made(" ".join(name for name, _ in _nodes(case.model)))
+            raise Made(" ".join(name for name, _ in _nodes(case.model)) or tflite_models.NONE)
         return recipe.load_tflite(str(case.model))
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
@@ -140,8 +140,10 @@ def _named(error: BaseException | None) -> str:
 def _nodes(model: Path) -> list[tuple[str, list[str]]]:
     """Return the nodes of the TFLite model that a model is, or was converted of: operators, and what each makes."""
     kept = _beside(model)
-    found: list[tuple[str, list[str]]] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else []
-    return found or tflite_models.nodes(model)
+    if not kept.exists():
+        return tflite_models.nodes(model)
+    found: list[tuple[str, list[str]]] = json.loads(kept.read_text(encoding="utf-8"))
+    return found
 
 
 def _beside(converted: Path) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from opera.compilers.shared.tflite_models import NONE as NO_OPERATOR
 from opera.oracle.draws import CONSTANT
 from opera.oracle.manner import ALL, SHOWN, kind
 from opera.oracle.messages import LEFT, OF_TENSOR, gist, of_operator, one_line, short
@@ -531,6 +532,8 @@ def _inner(operator: str, function: str) -> str:
     inner = inner and re.fullmatch(LEFT, name) is None  # what is left over of another
     if not inner or re.sub(r"[\W_]", "", name).lower() in known:
         return ""
+    if made == NO_OPERATOR:
+        return "where no operator is left of it"
     return f"where it becomes {name}" if made else f"at its {name}"
 
 

@@ -275,6 +275,17 @@ def test_importing_the_module_imports_no_tensorflow(name: str) -> None:
 
 
 @needs_tflite
+@needs_tflite
+def test_of_a_model_that_is_a_constant_no_operator_is_left_and_that_is_told(make: Any, run: Any) -> None:
+    """MNN's converter writes no output then. Its own file was read as if it were TFLite's, an error of opera's."""
+    case, _ = make("tflite", "keras.ops.zeros_like", x=X)
+    stage, error = run(mnn, case)
+    assert stage == "load" and "find output" in str(error)
+    assert mnn.FRONTENDS["keras"].conversion_function(case, error) == "NO_OPERATOR"
+    assert str(run(mnn, msgspec.structs.replace(case, way="operators"))[1]) == "NO_OPERATOR"
+
+
+@needs_tflite
 def test_mnns_converter_keeps_the_names_of_the_operators_that_a_layer_is_made_of(make: Any, run: Any) -> None:
     image = np.ones((1, 3, 3, 1), np.float32)
     case, _ = make("tflite", "keras.layers.SeparableConv2D", {"filters": 1, "kernel_size": 1}, inputs=image)

@@ -256,6 +256,7 @@ def test_a_stored_frontend_that_is_not_here_has_no_route(frontend):
         ("keras.layers.Conv1DTranspose", "TRANSPOSE_CONV", " (where it becomes TRANSPOSE_CONV, by TFLite)"),
         ("keras.layers.DepthwiseConv2D", "DEPTHWISE_CONV_2D", " (by TFLite)"),
         ("keras.layers.LSTM", "expanded LSTM", " (by TFLite)"),
+        ("keras.ops.zeros_like", "NO_OPERATOR", " (where no operator is left of it, by TFLite)"),
     ],
 )
 def test_the_operator_of_tflite_is_named_where_it_is_another(operator, function, wanted):

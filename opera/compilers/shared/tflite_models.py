@@ -12,6 +12,10 @@ PLUMBING = {"CAST", "CONCATENATION", "EXPAND_DIMS", "FILL", "PACK", "RESHAPE", "
             "STRIDED_SLICE", "TRANSPOSE", "UNPACK"}  # fmt: skip
 """Operators that the TFLite converter puts around the one that matters."""
 
+NONE = "NO_OPERATOR"
+"""In place of an operator where a model has none: the converter has computed all of it, and what it returns is a constant
+or an input."""
+
 
 def nodes(path: Path) -> list[tuple[str, list[str]]]:
     """Return the operators of a model's main graph, in order (`CONV_2D`), each with the names of the tensors that it makes:
@@ -31,11 +35,11 @@ def nodes(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def operators(path: Path) -> list[str]:
-    """Return the names of the operators of a model's main graph, in order."""
-    return [name for name, _ in nodes(path)]
+    """Return the names of the operators of a model's main graph, in order; NONE where there is none."""
+    return [name for name, _ in nodes(path)] or [NONE]
 
 
 def telling(codes: Iterable[str]) -> list[str]:
-    """Return each of these operators once, without plumbing where there is anything else."""
-    codes = list(dict.fromkeys(codes))
+    """Return each of these operators once, without plumbing where there is anything else; NONE of no operators."""
+    codes = list(dict.fromkeys(codes)) or [NONE]
     return [code for code in codes if code not in PLUMBING] or codes

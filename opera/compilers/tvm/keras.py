@@ -86,6 +86,8 @@ class Keras(Onnx):
         converter = OperatorConverter(model, graph, ExprTable(), None)
         codes = [converter.get_op_code_str(graph.Operators(place)) for place in range(graph.OperatorsLength())]
         codes = tflite_models.telling(codes)
+        if codes == [tflite_models.NONE]:
+            return tflite_models.NONE
         return _called(converter, codes[0]) if len(codes) == 1 else f"expanded {case.operator.rpartition('.')[2]}"
 
     def recipe(self, artefact: str, involved: Involved) -> Recipe:
