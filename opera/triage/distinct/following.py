@@ -6,6 +6,7 @@ another. A finding follows one of its frontend and environment
 - beside which it was found: all its tests were made of that one's, they have an operator, or a dtype that decides, in common,
   and it does not end the process, which is worse than what most others do;
 - by which a route does not know a dtype, whatever the operator, and that dtype decides here, too;
+- that returns a wrong dtype of the same operator where the same dtypes decide: what stops there may stop at that;
 - that stops at the same place of the compiler's sources, or at a node of the same operator, in the same words, and they have
   an operator in common;
 - that passes as soon as the model is given in the same other way, as blame saw (`by_one_way`).
@@ -22,7 +23,7 @@ from typing import NamedTuple
 from opera.oracle import location
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
-from opera.programs.verdicts import ABORT, CRASH, REFUSED
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED
 from opera.store import examined, verdicts
 from opera.store.once import once
 from opera.store.workspace import Workspace
@@ -88,7 +89,7 @@ def conclude(
     for x in sights:
         at[x.of.frontend, x.of.environment].append(x)
     for (_, environment), own in at.items():
-        for one, other, why in (*_beside(own, origins), *_untyped(own), *_stopping(own)):
+        for one, other, why in (*_beside(own, origins), *_untyped(own), *_mistyped(own), *_stopping(own)):
             if one.age[2] != other.age[2]:
                 first, then = sorted((one, other), key=lambda x: x.age)
                 found[then.name, environment].setdefault(first.name, why)
@@ -175,6 +176,31 @@ def _untyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
             known = unknown.get((y.of.variant, dtype))
             if known is not None and not y.of.whatever:
                 yield y, known, f"of {dtype} all operators fail there"
+
+
+def _mistyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
+    """Yield findings that stop where dtypes decide, each with one of the same operator that returns a wrong dtype of these."""
+    own, wrong = list(own), dict[tuple[str, str], Sight]()
+    for x in own:
+        if (x.of.outcome.verdict, x.of.outcome.symptom) == (INCONSISTENT, "dtype"):
+            for operator in x.operators:
+                for says in _typed(x.of):
+                    wrong.setdefault((operator, says), x)
+    for y in own:
+        for operator in y.operators if y.of.outcome.verdict in (CRASH, REFUSED) else ():
+            for says in _typed(y.of):
+                if (found := wrong.get((operator, says))) is not None:
+                    yield (
+                        y,
+                        found,
+                        f"of {says} {_called(found, {operator})} returns a wrong dtype, which may be why it stops",
+                    )
+
+
+def _typed(of: Reduction) -> frozenset[str]:
+    """Return what is told of dtypes that decide."""
+    told = map(removable.key, (*of.deciding, *of.besides, *of.circumstances))
+    return frozenset(filter(removable.is_dtype, told))
 
 
 def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:

@@ -17,7 +17,7 @@ from opera.oracle.signature import normalise
 from opera.programs.program import Instance
 from opera.programs.verdicts import CRASH, Outcome
 from opera.run import exporters
-from opera.triage.conditions import removable
+from opera.triage.conditions import dtypes, removable
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import GRAPH_INPUT
 
@@ -35,6 +35,7 @@ INCIDENTAL = "of whatever operator"
 BEFORE = "before any operator is converted"
 COMPLEX = re.compile(r"unsupported type: tensor\(complex\d+\)")
 """How ONNX's checker says that a file has an operator of complex numbers: no operator that computes takes any."""
+COMPLEXES = frozenset(("complex64", "complex128"))
 DRAWN_ONCE = "an exporter draws once"
 EMPTY_LIST = "an empty list"
 """What decides where a parameter is a list without elements, whichever it is called."""
@@ -50,7 +51,8 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     - An exporter that no operator has a converter of its own in writes down what was drawn once: nothing in its file is random,
       whoever runs it.
     - A refusal that contradicts what the compiler declares is of one omission, as the table of its refusals says.
-    - An exporter writes an operator of complex numbers, of which ONNX has none that computes: which one is no matter.
+    - An exporter writes an operator of complex numbers, of which ONNX has none that computes: which one is no matter, unless it
+      fails so of other dtypes, too.
     - Python code stops before any operator is converted, at one place and in the same words to the letter (`KeyError: 10`, for
       a table of dtypes), where nothing but dtypes is told to decide.
     """
@@ -65,7 +67,8 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     if shown.verdict != CRASH:
         return
     said = _said(shown, program.operators)
-    if _exports(x) and COMPLEX.search(shown.message):
+    complex_alone = all(dtypes.members(says) <= COMPLEXES for says in told if removable.is_dtype(says))
+    if _exports(x) and COMPLEX.search(shown.message) and complex_alone:
         yield COMPLEX.pattern, shown.stage, shown.symptom
     if all(map(removable.is_dtype, told)) and _is_before(shown):
         yield BEFORE, shown.symptom, shown.location, shown.message

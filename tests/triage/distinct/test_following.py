@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.values import Tensor
-from opera.programs.verdicts import ABORT, CRASH, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, Outcome
 from opera.triage.distinct.dividing import Reduced
 from opera.triage.distinct.following import First, Sight, by_one_way, closure, conclude, standing
 
@@ -72,6 +72,28 @@ def test_what_a_dtype_decides_that_a_route_does_not_know_follows_that(dtype: str
                     outcome=Outcome(CRASH, "compile", "RuntimeError", "no type"))  # fmt: skip
     other = other._replace(reduction=msgspec.structs.replace(other.reduction, variant=variant))
     assert following([other, whatever]) == ({"F2": ["F1"]} if follows else {})
+
+
+@pytest.mark.parametrize(
+    ("operator", "symptom", "says", "follows"),
+    [
+        ("Conv2d", "dtype", "non-float32 inputs", True),
+        ("Conv2d", "shape", "non-float32 inputs", False),
+        ("Conv2d", "dtype", "float16 inputs", False),
+        ("Pad", "dtype", "non-float32 inputs", False),
+    ],
+)
+def test_what_stops_where_dtypes_decide_follows_a_wrong_dtype_of_the_same(
+    operator: str, symptom: str, says: str, follows: bool
+) -> None:
+    """TVM's convolutions return float32 of float64: without a bias that is wrong, with one it stops at the sum of both."""
+    wrong = Outcome(INCONSISTENT, "infer", symptom, "float64 is expected, float32 was returned")
+    stops = Outcome(CRASH, "load", "TypeError", "both must have the same datatype")
+    found = [
+        reduced("F1", "t1", program("Conv1d"), besides=("non-float32 inputs",), outcome=wrong),
+        reduced("F2", "t2", program(operator), besides=(says, "input bias"), outcome=stops),
+    ]
+    assert following(found) == ({"F2": ["F1"]} if follows else {})
 
 
 @pytest.mark.parametrize(
