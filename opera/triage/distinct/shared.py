@@ -67,8 +67,8 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     if shown.verdict != CRASH:
         return
     said = _said(shown, program.operators)
-    complex_alone = all(dtypes.members(says) <= COMPLEXES for says in told if removable.is_dtype(says))
-    if _exports(x) and COMPLEX.search(shown.message) and complex_alone:
+    held = [dtypes.members(says) for says in told if removable.is_dtype(says)]
+    if _exports(x) and COMPLEX.search(shown.message) and all(names and names <= COMPLEXES for names in held):
         yield COMPLEX.pattern, shown.stage, shown.symptom
     if all(map(removable.is_dtype, told)) and _is_before(shown):
         yield BEFORE, shown.symptom, shown.location, shown.message
