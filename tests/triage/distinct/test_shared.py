@@ -120,8 +120,8 @@ def test_operators_of_complex_numbers_that_an_exporter_writes_are_one_cause(
     """
 
     def of(finding: str, operator: str, input_name: str, kind: str) -> Reduced:
-        says = f"{input_name} typestr: T, has unsupported type: tensor({kind})"
-        shown = msgspec.structs.replace(crash(operator, says), stage="compile", symptom="InferenceError")
+        text = f"{input_name} typestr: T, has unsupported type: tensor({kind})"
+        shown = msgspec.structs.replace(crash(operator, text), stage="compile", symptom="InferenceError")
         of_one = program(operator, "x", tensor(1.0))
         told = (f"{kind} inputs",) if finding == "F1" else (says,)
         return reduced(finding, f"t{finding[1]}", of_one, outcome=shown, besides=told, frontend=frontend)
