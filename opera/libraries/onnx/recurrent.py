@@ -51,10 +51,12 @@ def recurrent(kind: str, given: dict[str, Any], *, reads: int = 0) -> tuple[Arra
     Returns:
         Y (steps, directions, batch, hidden), Y_h and of LSTM Y_c (directions, batch, hidden).
 
-    Raises ValueError for other shapes or activations, and where documentation leaves open whether `clip` bounds what an LSTM's
-    last activation takes: ONNX Runtime and OpenVINO do not, though it is "the input of activations".
+    Raises ValueError for other shapes, layouts or activations, and where documentation leaves open whether `clip` bounds what
+    an LSTM's last activation takes: ONNX Runtime and OpenVINO do not, though it is "the input of activations".
     """
     first, way = bool(given.get("layout")), given.get("direction") or "forward"
+    if given.get("layout") not in (None, 0, 1):
+        raise ValueError(f"layout {given['layout']} is neither 0 nor 1")
     x, w, r = (np.asarray(given[name], dtype=np.float64) for name in "XWR")
     rows = (1 + (way == "bidirectional"), GATES[kind] * r.shape[-1]) if r.ndim else ()
     sized = x.ndim == w.ndim == r.ndim == 3 and w.shape[:2] == r.shape[:2] == rows and w.shape[2] == x.shape[2]

@@ -67,7 +67,8 @@ def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Con
     """Yield what becomes of a program whose result is an output of the model where a negation takes it, if that is `told` to
     decide; and of one that is asked for outputs beside the first where it is asked for that alone."""
     with suppress(Spent):
-        if RETURNED in told and any(x.verdict == PASS for x in ask.look(around.negated(program))):
+        chance = any(map(declared.declared, program.instances()))  # what is drawn may be right by chance
+        if RETURNED in told and not chance and any(x.verdict == PASS for x in ask.look(around.negated(program))):
             yield Contrast("its result", "an output of the model", passes=("what a negation takes that is returned",))
     first = near.alone(program)
     if first is not None and ask.vanished(first):

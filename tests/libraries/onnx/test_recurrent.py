@@ -135,6 +135,7 @@ def test_defaults_of_activations_are_those_of_the_operators_of_their_names() -> 
         ("RNN", {"R": np.ones((1, 1))}, "no weights"),
         ("RNN", {"B": np.ones((1, 3))}, "is wanted"),
         ("RNN", {"sequence_lens": [4]}, "no lengths"),
+        ("RNN", {"layout": 2}, "neither 0 nor 1"),
         ("LSTM", {"clip": 0.5}, "leaves open"),
     ],
 )

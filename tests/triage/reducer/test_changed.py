@@ -153,6 +153,8 @@ def test_what_becomes_of_another_output_and_of_a_result_that_goes_on_is_told_if_
     [row] = outputs(ask, second, ())
     assert (row.own, row.passes) == ("the second alone", ("the first alone",))
     assert [x.what for x in outputs(ask, call, (RETURNED,))] == ["its result", "outputs that are returned"]
+    drawn = msgspec.structs.replace(call, library="torch", operator="torch.rand_like")
+    assert not [*outputs(ask, drawn, (RETURNED,))], "that may be right by chance"
 
 
 def test_what_was_asked_for_all_outputs_is_asked_again_for_the_one_of_the_program() -> None:
