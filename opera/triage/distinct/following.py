@@ -193,7 +193,7 @@ def _mistyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
                     yield (
                         y,
                         found,
-                        f"of {says} {_called(found, {operator})} returns a wrong dtype, which may be why it stops",
+                        f"one returns a wrong dtype of {says}, and the other stops, both of {_called(found, {operator})}",
                     )
 
 
