@@ -331,7 +331,7 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
     if (now.verdict, now.symptom) == (INCONSISTENT, "dtype"):
         return (
             EXPORTER,
-            "what it writes declares that dtype of the output: ONNX Runtime loads no file that declares another",
+            "what it writes declares that dtype of the output, and a runtime returns what is declared",
         )
     tells = not _rounded(now) if now.verdict == INCONSISTENT else None
     right = [x.way for x in apart if x.right and (x.kind == FILE if tells is None else tells)]
