@@ -73,6 +73,7 @@ class Reduction(msgspec.Struct, frozen=True):
         parts: Operators of the exported file that are wrong by themselves, where the call is made of several: `MIRROR_PAD
             (keras.ops.pad)` (opera.triage.reducer.parts).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
+        void: Of what ends while it is run, whether all outputs that are expected have no elements.
     """
 
     finding: str
@@ -113,6 +114,7 @@ class Reduction(msgspec.Struct, frozen=True):
     cut: str = ""
     alias: str = ""
     whatever: bool = False
+    void: bool = False
     settings: tuple[str, ...] = ()
     named: tuple[tuple[str, str], ...] = ()
     contrasts: tuple[Contrast, ...] = ()

@@ -36,6 +36,7 @@ BEFORE = "before any operator is converted"
 COMPLEX = re.compile(r"unsupported type: tensor\(complex\d+\)")
 """How ONNX's checker says that a file has an operator of complex numbers: no operator that computes takes any."""
 COMPLEXES = frozenset(("complex64", "complex128"))
+VOID = "nothing is returned"
 DRAWN_ONCE = "an exporter draws once"
 EMPTY_LIST = "an empty list"
 """What decides where a parameter is a list without elements, whichever it is called."""
@@ -48,6 +49,7 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     - A function that is no operator's own converter stops, in the same words but for names of types, at a list that is empty:
       a parameter that decides, or that the message names.
     - The operator is incidental: of the same that decides, the simplest calls fail so, too, and in the same words.
+    - What should be returned has no elements, and a runtime stops in the same words when that is run, whatever was computed.
     - An exporter that no operator has a converter of its own in writes down what was drawn once: nothing in its file is random,
       whoever runs it.
     - A refusal that contradicts what the compiler declares is of one omission, as the table of its refusals says.
@@ -67,6 +69,8 @@ def shared(x: Reduction) -> Iterator[Hashable]:
     if shown.verdict != CRASH:
         return
     said = _said(shown, program.operators)
+    if x.void and not location.names_converter(shown.conversion_function):
+        yield VOID, shown.stage, shown.symptom, normalise(cause(shown.message))
     held = [dtypes.members(says) for says in told if removable.is_dtype(says)]
     if _exports(x) and COMPLEX.search(shown.message) and all(names and names <= COMPLEXES for names in held):
         yield COMPLEX.pattern, shown.stage, shown.symptom

@@ -202,6 +202,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         finished=finished,
         incidental=simple.others if set(simple.others).isdisjoint(found.operators) else (),
         whatever=simple.always,
+        void=_returns_nothing(ask, found, outcome),
     )  # fmt: skip
     ask.budget = Budget(ALONE * seconds)
     shown = (
@@ -454,6 +455,13 @@ def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
         fair = ask.fair if made in corners else ask.stands
         found += list(itertools.islice(filter(fair, failing), 1))
     return found
+
+
+def _returns_nothing(ask: Asker, program: Program, shown: Outcome) -> bool:
+    """Whether what ends while it is run should return nothing that has elements; not, where there is no time left to ask."""
+    with suppress(Spent):
+        return (shown.verdict, shown.stage) == (CRASH, "infer") and _is_empty(ask, program)
+    return False
 
 
 def _is_empty(ask: Asker, program: Program) -> bool:

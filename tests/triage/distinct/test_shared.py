@@ -223,3 +223,26 @@ def test_what_an_exporter_draws_once_is_one_whatever_layer_draws(
         one(of("F1", "keras.layers.CutMix", "keras.layers.CutMix"), of("F2", "keras.layers.Dropout", converter))
         is alike
     )
+
+
+@pytest.mark.parametrize(
+    ("void", "says", "converter", "alike"),
+    [
+        (True, "Invalid tensor size.", "", True),
+        (False, "Invalid tensor size.", "", False),
+        (True, "Another size.", "", False),
+        (True, "Invalid tensor size.", "tflite_frontend:convert_abs", False),
+    ],
+)
+def test_a_runtime_that_hands_out_nothing_without_elements_is_one_cause(
+    void: bool, says: str, converter: str, alike: bool
+) -> None:
+    """TensorFlow Lite runs `linspace` of no numbers, and does not return it; so it is with `abs` of none."""
+
+    def of(finding: str, operator: str, text: str, made_by: str, nothing: bool) -> Reduced:
+        shown = Outcome(CRASH, "infer", "ValueError", text, conversion_function=made_by or operator)
+        return reduced(finding, f"t{finding[1]}", program(operator, "x", tensor(1.0)), outcome=shown,
+                       frontend="tflite-keras", void=nothing)  # fmt: skip
+
+    first = of("F1", "keras.ops.abs", "Invalid tensor size.", "", True)
+    assert one(first, of("F2", "keras.ops.linspace", says, converter, void)) is alike
