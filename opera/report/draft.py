@@ -99,7 +99,6 @@ def draft(workspace: Workspace, name: str, tracker: str = "", issues: Known | No
 
 def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Entry | None) -> Draft:
     told = page(workspace, finding)
-    passing = told.passing if all(len(x) <= WIDE for x in told.passing) else ()
     of = list(causes.members(workspace, finding.id, finding.environment))
     held = {x.test for x in of}
     chosen = choose(workspace, of)
@@ -161,8 +160,8 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         model=told.model,
         contrasts=told.contrasts,
         written=told.written,
-        passing=passing,
-        seems="" if passing or shown.alone else told.seems,
+        passing=told.passing if all(len(x) <= WIDE for x in told.passing) else (),
+        seems="" if told.passing or shown.alone else told.seems,
         script=script,
         folded=len(script.splitlines()) > FOLD,
         exit_codes=not short,

@@ -423,6 +423,7 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     verdict, because = decide(
         about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn, settled=settled,
         writers=() if exporter else exporters.makers(library, artefact),
+        typed=getattr(compilers.frontend(compiler, library), "MAKES", "") == "onnx",
     )  # fmt: skip
     rows = tuple(evidence(about, tried))
     return Blame(

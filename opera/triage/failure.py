@@ -44,8 +44,11 @@ CLEARLY = 10, 100
 """Right is what is off by so many times less than the tolerance grants, relatively or absolutely (what is expected may be
 nearly 0), or by SMALL of what the wrong one is off by."""
 SMALL = 1e-3
-EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""Distance of 1 to the next number of a dtype (IEEE 754; bfloat16 has eight bits)."""
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""Distance of 1 to the next number of a dtype of 16 bits (IEEE 754; bfloat16 has eight bits of them). Of wider ones tolerances
+grant hundreds of these."""
+BOUND = 1e4
+"""Numbers as large are masks and bounds, with which nothing is computed."""
 STEPS = 4
 """Roundings of a number that a program may make of it one after the other, and nobody calls a mistake."""
 NODE = re.compile(r"(?:\bop_type:|\b[Nn]ode\b[^\w\n]+(?:Node\W+)?)((?:\w+::)*[A-Z]\w*)")
@@ -264,17 +267,24 @@ def cancelled(outcome: Outcome, given: Iterable[Tensor | RandomTensor]) -> str:
     difference keeps the errors of its terms (Higham, Accuracy and Stability of Numerical Algorithms, section 1.7). An
     AffineGrid of float16 is 0.0039 for 0.0050 where 0.85 is added to -0.85.
 
-    Empty where it is more, or nothing floating is given.
+    Empty where it is more, or nothing of 16 bits is given.
     """
     off = outcome.details.get("max_abs")
     wrong = outcome.verdict == INCONSISTENT and outcome.symptom == "value" and "drawn" not in outcome.details
     if not wrong or not isinstance(off, int | float) or outcome.details.get("not_finite") or rounded(outcome):
         return ""
-    floats = [x for x in given if isinstance(x, Tensor) and x.dtype in EPSILON]
-    numbers = [np.abs(x.numbers().astype(np.float64)).ravel() for x in floats]
-    largest = max((float(y) for x in numbers for y in x[np.isfinite(x)]), default=0.0)
-    coarse = max((EPSILON[x.dtype] for x in floats), default=0.0)
-    return f"{off:.2g}, where {largest:.3g} is given" if 0 < off <= STEPS * coarse * largest else ""
+    rounds, largest = max((_rounds(x) for x in given if isinstance(x, Tensor)), default=(0.0, 0.0))
+    whole = not isinstance(outcome.details.get("expected"), float)
+    return f"{off:.2g}, where {largest:.3g} is given" if not whole and 0 < off <= STEPS * rounds else ""
+
+
+def _rounds(given: Tensor) -> tuple[float, float]:
+    """Return by how much the largest number of a tensor of 16 bits is rounded, and that number, BOUND at most."""
+    if given.dtype not in EPSILON:
+        return 0.0, 0.0
+    numbers = np.abs(given.numbers().astype(np.float64))
+    largest = float(numbers[numbers < BOUND].max(initial=0.0))
+    return EPSILON[given.dtype] * largest, largest
 
 
 def rounded(outcome: Outcome) -> str:

@@ -74,6 +74,7 @@ class Finding(msgspec.Struct, frozen=True):
         blame: Which part is wrong (opera.triage.blame) of the program that its script shows, and `because` what says so; empty
             where that was not asked.
         route: By which the model came to the compiler, where that matters (opera.triage.route).
+        follows: The finding that is to be filed first, where nothing else speaks against filing it (distinct.following).
     """
 
     id: str
@@ -103,6 +104,7 @@ class Finding(msgspec.Struct, frozen=True):
     blame: str = ""
     because: str = ""
     route: str = ""
+    follows: str = ""
 
     @property
     def new(self) -> bool:
@@ -140,15 +142,8 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
 
     Without `environment`, all environments but superseded ones. `only` is the id of one.
     """
-    called, known_blame = causes.causes(workspace), blame.stored(workspace)
-    given = [
-        (called.kept(x.finding), x.environment, row.way)
-        for x in known_blame
-        for row in x.evidence
-        if row.kind == GIVEN and row.right
-    ]
-    firsts = following.by_one_way(following.following(workspace), given, verdicts.created(workspace))
-    wanted = following.closure(only, firsts) if only else None
+    called, known_blame, turn = causes.causes(workspace), blame.stored(workspace), following.following(workspace)
+    wanted = following.closure(only, _perhaps(called, known_blame, turn)) if only else None
     superseded = set() if environment else workspace.superseded()
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in verdicts.counted(workspace, frontend, environment):
@@ -182,6 +177,8 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         reductions,
     )
     found = [_finding(workspace, name, group, known) for (name, _), group in groups.items()]
+    given = (x for key in groups for x in _given_otherwise(key, known.chosen[key], known))
+    firsts = following.by_one_way(turn, given)
     ready = {(x.id, x.environment) for x in found if not x.doubts}
     found = [_in_turn(x, following.standing((x.id, x.environment), firsts, ready)) for x in found]
     found = [x for x in found if not only or x.id == only]
@@ -190,11 +187,29 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
     return sorted(found, key=lambda x: age[x.frontend, x.compiler_version])
 
 
+def _perhaps(called: causes.Causes, blames: Iterable[Blame], turn: following.Turn) -> following.Firsts:
+    """Return what may have to be filed before each finding: by more of what blame saw than counts in the end."""
+    rows = ((x, row) for x in blames for row in x.evidence if row.kind == GIVEN and row.right)
+    return following.by_one_way(
+        turn, (following.GivenOtherwise(called.kept(x.finding), x.environment, "", row.way) for x, row in rows)
+    )
+
+
+def _given_otherwise(key: tuple[str, str], chosen: Choice, known: _Known) -> Iterator[following.GivenOtherwise]:
+    """Yield in which other ways of giving its model a finding runs, as it is shown; of what is drawn, or varies, by luck."""
+    laid, shown = known.blame(key[0], chosen.verdict), chosen.verdict.outcome
+    if laid is not None and shown.verdict != UNSTABLE and "drawn" not in shown.details:
+        for row in laid.evidence:
+            if row.kind == GIVEN and row.right and not row.lucky:
+                yield following.GivenOtherwise(*key, chosen.verdict.frontend, row.way)
+
+
 def _in_turn(finding: Finding, firsts: Sequence[following.First]) -> Finding:
     """Return a finding with the doubt that another is to be filed first, if nothing else speaks against filing it."""
     if finding.doubts or not firsts:
         return finding
-    return msgspec.structs.replace(finding, doubts=(after(firsts[0].finding, firsts[0].why),))
+    first, why = firsts[0]
+    return msgspec.structs.replace(finding, follows=first, doubts=(after(first, why),))
 
 
 def _programs(documents: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, Program]]:

@@ -163,8 +163,16 @@ class Known(msgspec.Struct, frozen=True):
         return mark(entry, regression=regressed(entry, finding.compiler_version))
 
     def marked(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings with what the file says of each, new ones (and regressions) before known ones."""
+        """Return the findings with what the file says of each, new ones (and regressions) before known ones.
+
+        What is to be filed after one that is no bug waits for nothing.
+        """
         found = [msgspec.structs.replace(x, known=self.mark(x)) for x in findings]
+        excused = {(x.id, x.environment) for x in found if x.known is not None and x.known.status in EXCUSED}
+        found = [
+            msgspec.structs.replace(x, follows="", doubts=()) if (x.follows, x.environment) in excused else x
+            for x in found
+        ]
         return sorted(found, key=lambda x: not x.new)
 
 

@@ -114,6 +114,7 @@ def decide(
     native: bool = False,
     drawn: bool = False,
     settled: bool = False,
+    typed: bool = False,
     writers: Collection[str] = (),
 ) -> tuple[str, str]:
     """Return which part is wrong, and why: the first of these that holds.
@@ -161,6 +162,7 @@ def decide(
         native: `NATIVE` of the frontend.
         drawn: Whether the finding is about numbers that are drawn at random.
         settled: Whether a sentence of the documentation says what is expected.
+        typed: Whether what an exporter under test writes states the dtypes of outputs, and who runs it returns these.
         writers: Compilers that try the exporter of what the frontend is given.
     """
     by: dict[str, list[Tried]] = defaultdict(list)
@@ -206,7 +208,7 @@ def decide(
     apart = [x for x in by[APART] if x.right or x.wrong]
     wrong = [x.way for x in apart if x.wrong]
     if exporter:
-        return _exported(now, [*by[APART], *by[FILE]])
+        return _exported(now, [*by[APART], *by[FILE]], typed=typed)
     for found in by[LAWFUL]:
         if native and is_unlawful(found.outcome) and found.outcome.message in now.message:
             return (
@@ -314,7 +316,7 @@ ROUNDING = 2.0**-19
 """How far from the expected number, relative to it, the rounding of a few steps takes one of float32 (epsilon 2**-23)."""
 
 
-def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
+def _exported(now: Outcome, apart: list[Tried], *, typed: bool) -> tuple[str, str]:
     """Return whose fault it is that what an exporter wrote fails, or that it writes nothing, by who ran the very file.
 
     The exporter stops by itself, or writes what is no model, or what gives something else wherever it is run.
@@ -328,10 +330,10 @@ def _exported(now: Outcome, apart: list[Tried]) -> tuple[str, str]:
         )
     if is_invalid(now):
         return EXPORTER, "it writes an invalid file: ONNX's checker refuses it"
-    if (now.verdict, now.symptom) == (INCONSISTENT, "dtype"):
+    if typed and (now.verdict, now.symptom) == (INCONSISTENT, "dtype"):
         return (
             EXPORTER,
-            "what it writes declares that dtype of the output, and a runtime returns what is declared",
+            "what it writes states that dtype of the output: ONNX Runtime loads no file that states another than it computes",
         )
     tells = not _rounded(now) if now.verdict == INCONSISTENT else None
     right = [x.way for x in apart if x.right and (x.kind == FILE if tells is None else tells)]

@@ -70,8 +70,8 @@ class Reduction(msgspec.Struct, frozen=True):
         cut: The float that a wrong integer is cut from, where rounding may have left it on either side (reducer.exact).
         alias: The operator that its own is documented to be another name of, where that passes.
         rounded: How many programs that were asked about are wrong by rounding alone (oracle.screens), and how many by more.
-        parts: Operators of the exported file that are wrong by themselves, where the call is made of several: `MIRROR_PAD
-            (keras.ops.pad)` (opera.triage.reducer.parts).
+        parts: Operators that are wrong by themselves, where the call is made of several, of the exported file (`MIRROR_PAD
+            (keras.ops.pad)`) or called inside (opera.triage.reducer.parts).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
         void: Of what ends while it is run, whether all outputs that are expected have no elements.
     """

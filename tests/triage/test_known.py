@@ -201,3 +201,13 @@ def test_many_findings_among_many_entries_take_seconds():
     marked = Known(entries, instances=instances).marked(found)
     assert process_time() - began < 5
     assert not any(x.new for x in marked)
+
+
+@pytest.mark.parametrize(("status", "waits"), [("by-design", False), ("not-a-bug", False), ("open", True)])
+def test_what_is_to_be_filed_after_one_that_is_no_bug_waits_for_nothing(status: str, waits: bool) -> None:
+    later = changed(id="F00000002", aliases=(), follows=ONE.id, doubts=(f"file {ONE.id} first",))
+    elsewhere = changed(id="F00000003", aliases=(), environment="another", follows=ONE.id, doubts=("file it first",))
+    entry = Entry(findings=(ONE.id,), status=status, reason="documented")
+    found = {x.id: x for x in known(entry).marked([ONE, later, elsewhere])}
+    assert bool(found["F00000002"].doubts) is bool(found["F00000002"].follows) is waits
+    assert found["F00000003"].doubts

@@ -174,8 +174,9 @@ def test_a_dtype_that_onnx_runtime_returns_is_the_one_that_the_exporter_wrote() 
     """The evaluator asks nothing of types, and says that the file is right: LayerNormalization's mean is float32 there, too."""
     dtype = msgspec.structs.replace(WRONG, symptom="dtype", details={})
     rows = [Tried(AS_FOUND, "now", dtype), Tried(APART, "the exported file on ONNX's reference evaluator", RIGHT)]
-    found = part.decide(dtype, rows, {}, exporter=True)
-    assert found[0] == "exporter" and "declares that dtype" in found[1]
+    found = part.decide(dtype, rows, {}, exporter=True, typed=True)
+    assert found[0] == "exporter" and "states that dtype" in found[1]
+    assert part.decide(dtype, rows, {}, exporter=True)[0] != "exporter", "an exported program is run node by node"
 
 
 def test_what_an_exported_file_does_not_draw_of_several_elements_is_its_exporters() -> None:

@@ -196,8 +196,11 @@ def of(ask: Asking, program: Program, defaults: Defaults, decided: Decided) -> B
         return False
 
     def clear(x: Program) -> bool:
+        if shown.verdict != INCONSISTENT or shown.symptom != "value":
+            return True
         with suppress(Spent):
-            return clearly(shown, *ask.look([x]))
+            [now] = ask.look([x])
+            return now.verdict == PASS and clearly(shown, now)
         return True
 
     made_of = False

@@ -6,19 +6,20 @@ another. A finding follows one of its frontend and environment
 - beside which it was found: all its tests were made of that one's, they have an operator, or a dtype that decides, in common,
   and it does not end the process, which is worse than what most others do;
 - by which a route does not know a dtype, whatever the operator, and that dtype decides here, too;
-- that returns a wrong dtype of the same operator where the same dtypes decide: what stops there may stop at that;
+- of whose operator it is, where the one stops, the other returns a wrong dtype, and the same dtypes decide both;
 - that stops at the same place of the compiler's sources, or at a node of the same operator, in the same words, and they have
   an operator in common;
-- that passes as soon as the model is given in the same other way, as blame saw (`by_one_way`).
+- that runs as soon as the model is given in the same other way, as blame saw (`by_one_way`).
 
 The one that was found first is first, but what is of whatever operator goes before what is of one.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from opera.oracle import location
 from opera.oracle.messages import cause
@@ -32,6 +33,14 @@ from opera.triage.conditions import removable
 from opera.triage.distinct import causes, kinship
 from opera.triage.reduction import Reduction
 
+NO_OPERATOR = frozenset(("Constant",))
+"""What ONNX calls an operator and computes nothing: that two programs have it tells nothing."""
+
+Key: TypeAlias = tuple[str, str]
+"""A finding, and the environment that it is of."""
+Age: TypeAlias = tuple[bool, float, str]
+"""What findings are sorted by, the one that goes first first."""
+
 
 class First(NamedTuple):
     """A finding that is to be filed before another, and `why` in words that follow its id."""
@@ -40,85 +49,102 @@ class First(NamedTuple):
     why: str
 
 
+Firsts: TypeAlias = Mapping[Key, tuple[First, ...]]
+
+
+class Turn(NamedTuple):
+    """What is to be filed before which finding, and the age of each that is reduced."""
+
+    firsts: Firsts
+    ages: Mapping[str, Age]
+
+
 class Sight(NamedTuple):
-    """A reduction of a finding, by the name that this has now; `age` sorts them, the one that goes first first."""
+    """A reduction of a finding, by the name that this has now."""
 
     name: str
-    age: tuple[bool, float, str]
+    age: Age
     of: Reduction
 
     @property
-    def operators(self) -> frozenset[str]:
-        return frozenset(map(location.canonical, self.of.program().program.operators))
+    def operators(self) -> list[str]:
+        """By the name that their forms share, sorted."""
+        called = set(map(location.canonical, self.of.program().program.operators))
+        return sorted(called - NO_OPERATOR or called)
+
+
+class GivenOtherwise(NamedTuple):
+    """A finding that runs as soon as its model is given in another `way`."""
+
+    finding: str
+    environment: str
+    frontend: str
+    way: str
 
 
 @once
-def following(workspace: Workspace) -> Mapping[tuple[str, str], tuple[First, ...]]:
-    """Return (finding, environment) → what is to be filed before it, of the findings of a workspace that are reduced."""
+def following(workspace: Workspace) -> Turn:
+    """Return what is to be filed before which finding of a workspace, of those that are reduced."""
     called, created = causes.causes(workspace), verdicts.created(workspace)
     reduced = [(called.of(finding, x.test), finding, x) for finding, x in causes.reduced(workspace)]
     began: dict[str, float] = {}
     for name, finding, _ in reduced:
-        began[name] = min(began.get(name, float("inf")), created.get(finding, 0.0))
+        began[name] = min(began.get(name, math.inf), created.get(finding, 0.0))
     whatever = {name for name, _, x in reduced if x.whatever}
-    sights = [Sight(name, (name not in whatever, began[name], name), x) for name, _, x in reduced]
-    made = {(x.test, x.environment): called.kept(x.finding) for x in examined.documents(workspace, examined.MADE)}
+    ages = {name: (name not in whatever, began[name], name) for name in began}
+    sights = [Sight(name, ages[name], x) for name, _, x in reduced]
+    made: dict[Key, set[str]] = defaultdict(set)  # test and environment → findings, and the parts of each
+    for document in examined.documents(workspace, examined.MADE):
+        names = {document.finding, *called.parts.get(document.finding, {}).values()}
+        made[document.test, document.environment] |= set(map(called.kept, names))
     beside = {x.name for x in sights if (x.of.test, x.of.environment) in made}
-    members: dict[tuple[str, str], set[str]] = defaultdict(set)
+    members: dict[Key, set[str]] = defaultdict(set)
     for verdict in verdicts.counted_as(workspace, called.signatures(beside)) if beside else ():
         if (name := called.of(verdict.finding, verdict.test)) in beside:
             members[name, verdict.environment].add(verdict.test)
     origins = {
-        (name, environment): {made[test, environment] for test in tests}
+        (name, environment): set[str]().union(*(made[test, environment] for test in tests))
         for (name, environment), tests in members.items()
         if all((test, environment) in made for test in tests)
     }
-    return conclude(sights, origins)
+    return Turn(conclude(sights, origins), ages)
 
 
-def conclude(
-    sights: Iterable[Sight], origins: Mapping[tuple[str, str], Collection[str]]
-) -> dict[tuple[str, str], tuple[First, ...]]:
-    """Return (finding, environment) → what is to be filed before it.
+def conclude(sights: Iterable[Sight], origins: Mapping[Key, Collection[str]]) -> dict[Key, tuple[First, ...]]:
+    """Return what is to be filed before each finding.
 
     Args:
-        origins: (finding, environment) → those of whose tests all tests of it were made; of the others nothing.
+        origins: Finding and environment → those of whose tests all tests of it were made; of the others nothing.
     """
-    found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    found: dict[Key, dict[str, str]] = defaultdict(dict)
     at: dict[tuple[str, str], list[Sight]] = defaultdict(list)
     for x in sights:
         at[x.of.frontend, x.of.environment].append(x)
     for (_, environment), own in at.items():
         for one, other, why in (*_beside(own, origins), *_untyped(own), *_mistyped(own), *_stopping(own)):
-            if one.age[2] != other.age[2]:
+            if one.name != other.name:
                 first, then = sorted((one, other), key=lambda x: x.age)
                 found[then.name, environment].setdefault(first.name, why)
     return {key: tuple(First(name, why) for name, why in sorted(of.items())) for key, of in found.items()}
 
 
-def by_one_way(
-    firsts: Mapping[tuple[str, str], tuple[First, ...]],
-    given: Iterable[tuple[str, str, str]],
-    created: Mapping[str, float],
-) -> dict[tuple[str, str], tuple[First, ...]]:
-    """Return what is to be filed before each finding, with what passes as soon as the model is given in one other way as well:
-    whoever mends how it is given mends that of all.
+def by_one_way(turn: Turn, given: Iterable[GivenOtherwise]) -> Firsts:
+    """Return what is to be filed before each finding, with what runs as soon as the model is given in the same other way.
 
-    Args:
-        given: Finding, environment, and the way in which its model passes.
-        created: Finding → when it was found.
+    Whoever mends how it is given mends that of all. Each follows the one before it.
     """
-    found = dict(firsts)
-    first: dict[tuple[str, str], str] = {}
-    for name, environment, way in sorted(given, key=lambda x: (created.get(x[0], 0.0), *x)):
-        one = first.setdefault((environment, way), name)
-        known = {x.finding for x in found.get((name, environment), ())}
-        if one not in {name, *known} and name not in closure(one, found):
-            found[name, environment] = (*found.get((name, environment), ()), First(one, f"both run by {way}"))
+    found = dict(turn.firsts)
+    last: dict[tuple[str, str, str], str] = {}
+    for x in sorted(given, key=lambda x: (turn.ages.get(x.finding, (True, math.inf, x.finding)), x)):
+        one = last.get((x.environment, x.frontend, x.way), x.finding)
+        last[x.environment, x.frontend, x.way] = x.finding
+        before = found.get((x.finding, x.environment), ())
+        if one not in {x.finding, *(y.finding for y in before)} and x.finding not in closure(one, found):
+            found[x.finding, x.environment] = (*before, First(one, f"both run by {x.way}"))
     return found
 
 
-def closure(finding: str, firsts: Mapping[tuple[str, str], tuple[First, ...]]) -> set[str]:
+def closure(finding: str, firsts: Firsts) -> set[str]:
     """Return a finding, what is to be filed before it, before that, and so on, in whatever environment."""
     before: dict[str, set[str]] = defaultdict(set)
     for (name, _), of in firsts.items():
@@ -130,25 +156,26 @@ def closure(finding: str, firsts: Mapping[tuple[str, str], tuple[First, ...]]) -
     return found
 
 
-def standing(
-    key: tuple[str, str], firsts: Mapping[tuple[str, str], tuple[First, ...]], ready: Collection[tuple[str, str]]
-) -> list[First]:
-    """Return those before a finding, and before these, that nothing speaks against filing: `ready`, the nearest first."""
+def standing(key: Key, firsts: Firsts, ready: Collection[Key]) -> list[First]:
+    """Return those before a finding, and before these, that nothing speaks against filing: `ready`, the nearest first.
+
+    Why one that stands before another first is before it, is told by that, unless all the way the same is why.
+    """
     found: dict[str, str] = {}
     todo, passed = list(firsts.get(key, ())), {key[0]}
     while todo:
         first = todo.pop(0)
         if first.finding not in passed:
             passed.add(first.finding)
-            todo += firsts.get((first.finding, key[1]), ())
+            between = f"{first.finding} may be of one cause with both"
+            further = firsts.get((first.finding, key[1]), ())
+            todo += [x if x.why == first.why else First(x.finding, between) for x in further]
             if (first.finding, key[1]) in ready:
                 found[first.finding] = first.why
     return [First(*x) for x in found.items()]
 
 
-def _beside(
-    own: Iterable[Sight], origins: Mapping[tuple[str, str], Collection[str]]
-) -> Iterator[tuple[Sight, Sight, str]]:
+def _beside(own: Iterable[Sight], origins: Mapping[Key, Collection[str]]) -> Iterator[tuple[Sight, Sight, str]]:
     """Yield findings that were found beside others, with these."""
     named: dict[str, list[Sight]] = defaultdict(list)
     own = list(own)
@@ -158,7 +185,7 @@ def _beside(
         beside = origins.get((x.name, x.of.environment), ()) if x.of.outcome.verdict != ABORT else ()
         for origin in sorted(beside):
             for y in named.get(origin, ()):
-                if shared := x.operators & y.operators:
+                if shared := set(x.operators) & set(y.operators):
                     yield x, y, f"they were found side by side, both of {_called(x, shared)}"
                 elif both := _decisive(x.of) & _decisive(y.of):
                     yield x, y, f"they were found side by side, both of {', '.join(sorted(both))}"
@@ -172,7 +199,7 @@ def _untyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
         if x.of.whatever and x.of.outcome.verdict in (CRASH, REFUSED) and (dtype := kinship.only_dtype(x.of)):
             unknown.setdefault((x.of.variant, dtype), x)
     for y in own:
-        for dtype in _decisive(y.of):
+        for dtype in sorted(_decisive(y.of)):
             known = unknown.get((y.of.variant, dtype))
             if known is not None and not y.of.whatever:
                 yield y, known, f"of {dtype} all operators fail there"
@@ -184,11 +211,11 @@ def _mistyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
     for x in own:
         if (x.of.outcome.verdict, x.of.outcome.symptom) == (INCONSISTENT, "dtype"):
             for operator in x.operators:
-                for says in _typed(x.of):
+                for says in sorted(_typed(x.of)):
                     wrong.setdefault((operator, says), x)
     for y in own:
         for operator in y.operators if y.of.outcome.verdict in (CRASH, REFUSED) else ():
-            for says in _typed(y.of):
+            for says in sorted(_typed(y.of)):
                 if (found := wrong.get((operator, says))) is not None:
                     yield (
                         y,
@@ -204,15 +231,16 @@ def _typed(of: Reduction) -> frozenset[str]:
 
 
 def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
-    """Yield findings that stop at one place, in the same words, and have an operator in common, with the first of these."""
-    first: dict[tuple[str, ...], Sight] = {}
+    """Yield findings that stop at one place, in the same words, and have an operator in common, with the one before."""
+    last: dict[tuple[str, ...], Sight] = {}
     for x in sorted(own, key=lambda x: x.age):
         shown = x.of.outcome
         converter, _, line = shown.conversion_function.partition("@")
         place = line or (converter if location.names_converter(converter) else ", ".join(sorted(failure.nodes(shown))))
         said = normalise(cause(shown.message))
         for operator in x.operators if shown.verdict in (CRASH, REFUSED) and place and said else ():
-            y = first.setdefault((shown.verdict, shown.stage, place, said, operator), x)
+            like = (shown.verdict, shown.stage, place, said, operator)
+            y, last[like] = last.get(like, x), x
             yield x, y, f"both stop at the same place in the same words, of {_called(x, {operator})}"
 
 

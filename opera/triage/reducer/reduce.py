@@ -38,6 +38,7 @@ from opera.programs.verdicts import (
     newer,
 )
 from opera.run import plan
+from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
@@ -110,6 +111,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     ask.budget = Budget(SEARCH * seconds)  # a compiler that must be started first takes nobody's time
     kept, first, finished, simple = [program], 0, True, Incidental()
     defaults: dict[str, Mapping[str, Value]] = {}
+    known: Known | None = None
     try:
         known = inner.innermost(ask, kept, defaults)
         simple = incidental(ask, kept)
@@ -169,8 +171,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     borne, left = settings.at_newest(ask, found, borne)
     since = older.since(ask, found)
     right = since.passing if since else _as_constant(ask, found, borne.decided.besides, defaults) or borne.passing_one
-    silent, called = ask.silent(), {parse(x).operator for x in known.pieces}
-    pieces = ((x, ask.outcomes[x.id]) for x in silent if x.operator in called)
+    made_of = map(parse, known.pieces if known is not None else ())
+    pieces = [(x, ask.outcomes[x.id]) for x in made_of if x.id in ask.outcomes]
     reduction = Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, ask.captured(found).form(),
         outcome,
@@ -191,7 +193,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         held=_held(ask, found),
         constant=_constant(ask, found, workspace),
         settings=(*needed, *left),
-        silent=tuple(ask.captured(x).form() for x in silent),
+        silent=tuple(ask.captured(x).form() for x in ask.silent()),
         parts=tuple(dict.fromkeys(inside(found, outcome, pieces))),
         mistaken=any(ask.imported.right(found, beside=x) is False for x in ask.others.values()),
         apart=tuple(ask.captured(x).form() for x in ask.others.values()),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from opera.programs.values import Tensor
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, Outcome
 from opera.triage.distinct.dividing import Reduced
-from opera.triage.distinct.following import First, Sight, by_one_way, closure, conclude, standing
+from opera.triage.distinct.following import First, GivenOtherwise, Sight, Turn, by_one_way, closure, conclude, standing
 
 E = "e"
 KILLED = Outcome(ABORT, "infer", "SIGSEGV", "")
@@ -131,24 +131,37 @@ def test_of_wrong_answers_the_words_are_opera_s_own_and_tell_nothing() -> None:
 
 def test_only_what_is_ready_comes_before_another_and_what_stands_before_that() -> None:
     firsts = {("F3", E): (First("F2", "beside"),), ("F2", E): (First("F1", "at one place"),)}
-    assert standing(("F3", E), firsts, {("F1", E)}) == [First("F1", "at one place")]
+    assert standing(("F3", E), firsts, {("F1", E)}) == [First("F1", "F2 may be of one cause with both")]
+    assert standing(("F3", E), firsts, {("F1", E), ("F2", E)})[0] == First("F2", "beside")
     assert standing(("F3", E), firsts, {("F1", "another")}) == []
     assert standing(("F1", E), firsts, {("F1", E), ("F2", E)}) == []
     assert closure("F3", firsts) == {"F1", "F2", "F3"}
 
 
-def test_what_passes_as_soon_as_the_model_is_given_otherwise_follows_the_first_that_does() -> None:
+def test_of_several_at_one_place_the_next_is_first_where_something_speaks_against_the_first() -> None:
+    shown = Outcome(CRASH, "load", "RuntimeError", "min and max differ", conversion_function="Conv@conv.cpp:56")
+    found = [reduced(f"F{n}", f"t{n}", program(mode=n), f"mode={n}", outcome=shown) for n in range(3)]
+    sights = [Sight(x.finding, (True, float(n), x.finding), x.reduction) for n, x in enumerate(found)]
+    firsts = conclude(sights, {})
+    told = [x.finding for x in standing(("F2", E), firsts, {("F1", E), ("F2", E)})]
+    assert (told, standing(("F1", E), firsts, {("F1", E), ("F2", E)})) == (["F1"], [])
+
+
+def test_what_runs_as_soon_as_the_model_is_given_otherwise_follows_the_one_before() -> None:
     """OpenVINO drops an unused input of an exported program, and hands the shapes of `input=` to those that are left."""
-    created = {"F2": 1.0, "F1": 2.0, "F3": 3.0}
+    ages = {name: (True, age, name) for name, age in (("F2", 1.0), ("F1", 2.0), ("F3", 3.0), ("F4", 4.0))}
+    way = "without input="
     given = [
-        ("F1", E, "without input="),
-        ("F2", E, "without input="),
-        ("F3", E, "its bytes"),
-        ("F3", "other", "its bytes"),
-    ]
-    found = by_one_way({("F3", E): (First("F1", "beside"),)}, given, created)
-    assert found == {("F1", E): (First("F2", "both run by without input="),), ("F3", E): (First("F1", "beside"),)}
-    turned = by_one_way({("F2", E): (First("F1", "beside"),)}, given, created)
+        GivenOtherwise("F1", E, "openvino-torch", way), GivenOtherwise("F2", E, "openvino-torch", way),
+        GivenOtherwise("F4", E, "openvino-torch", way), GivenOtherwise("F3", E, "openvino-onnx", way),
+        GivenOtherwise("F3", "other", "openvino-torch", way),
+    ]  # fmt: skip
+    found = by_one_way(Turn({("F3", E): (First("F1", "beside"),)}, ages), given)
+    says = f"both run by {way}"
+    assert found == {
+        ("F1", E): (First("F2", says),), ("F4", E): (First("F1", says),), ("F3", E): (First("F1", "beside"),)
+    }  # fmt: skip
+    turned = by_one_way(Turn({("F2", E): (First("F1", "beside"),)}, ages), given[:2])
     assert turned == {("F2", E): (First("F1", "beside"),)}, "one of them must be first"
 
 
