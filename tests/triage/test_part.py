@@ -5,9 +5,21 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from opera.compilers import APART, DECLARED, EACH, LAWFUL, NODE, OWN, tflite
+from opera.compilers import APART, DECLARED, EACH, LAWFUL, LESS, NODE, OWN, tflite
 from opera.compilers.shared.packing import Unlawful
-from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, UNSUPPORTED, Outcome, Seen
+from opera.oracle.randomness import RANDOM
+from opera.programs.verdicts import (
+    ABORT,
+    CRASH,
+    ERROR,
+    INCONSISTENT,
+    PASS,
+    SCREENED,
+    UNSTABLE,
+    UNSUPPORTED,
+    Outcome,
+    Seen,
+)
 from opera.triage import evidence, part
 from opera.triage.blame import Subject
 from opera.triage.part import AS_FOUND, OTHER, SEVERAL, Tried
@@ -177,6 +189,15 @@ def test_a_dtype_that_onnx_runtime_returns_is_the_one_that_the_exporter_wrote() 
     found = part.decide(dtype, rows, {}, exporter=True, typed=True)
     assert found[0] == "exporter" and "states that dtype" in found[1]
     assert part.decide(dtype, rows, {}, exporter=True)[0] != "exporter", "an exported program is run node by node"
+
+
+@pytest.mark.parametrize(("drawn", "verdict"), [("seed", "unknown"), ("constant", "optimisation")])
+def test_what_a_way_gives_seeds_is_no_optimisation_s_fault_where_a_seed_is_not_heeded(drawn: str, verdict: str) -> None:
+    """OpenVINO's RandomNormalLike of seed=0.0 is made of two draws without a seed; given seeds, two models draw the same."""
+    wrong = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": drawn})
+    drew = Outcome(SCREENED, "infer", "value", details={"screen": RANDOM})
+    rows = [Tried(AS_FOUND, "now", wrong), Tried(LESS, "a seed of its own in each operator that draws", drew)]
+    assert part.decide(wrong, rows, {}, exporter=False, drawn=True)[0] == verdict
 
 
 def test_what_an_exported_file_does_not_draw_of_several_elements_is_its_exporters() -> None:
