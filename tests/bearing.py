@@ -17,6 +17,7 @@ from opera.triage.shrink import smaller
 
 F32 = np.float32
 NOTHING = Decided()
+ONE = {"multiplier": 1}
 
 
 def call(*arrays: Any, **params: Any) -> Instance:
@@ -37,6 +38,10 @@ def shape(program: Program, place: int = 0) -> tuple[int, ...]:
 
 def dtype(program: Program) -> str:
     return smaller.leaves(program)[0].dtype
+
+
+def number(program: Instance, name: str = "multiplier", default: int = 1) -> Any:
+    return program.params.get(name, default)
 
 
 def borne(

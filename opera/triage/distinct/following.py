@@ -131,7 +131,8 @@ def conclude(sights: Iterable[Sight], origins: Mapping[Key, Collection[str]]) ->
 def by_one_way(turn: Turn, given: Iterable[GivenOtherwise]) -> Firsts:
     """Return what is to be filed before each finding, with what runs as soon as the model is given in the same other way.
 
-    Whoever mends how it is given mends that of all. Each follows the one before it.
+    Whoever mends how it is given mends that of all. Each follows the one before it, by the ages that all follow by: so there is
+    no circle.
     """
     found = dict(turn.firsts)
     last: dict[tuple[str, str, str], str] = {}
@@ -139,7 +140,7 @@ def by_one_way(turn: Turn, given: Iterable[GivenOtherwise]) -> Firsts:
         one = last.get((x.environment, x.frontend, x.way), x.finding)
         last[x.environment, x.frontend, x.way] = x.finding
         before = found.get((x.finding, x.environment), ())
-        if one not in {x.finding, *(y.finding for y in before)} and x.finding not in closure(one, found):
+        if one not in {x.finding, *(y.finding for y in before)}:
             found[x.finding, x.environment] = (*before, First(one, f"both run by {x.way}"))
     return found
 
@@ -159,7 +160,7 @@ def closure(finding: str, firsts: Firsts) -> set[str]:
 def standing(key: Key, firsts: Firsts, ready: Collection[Key]) -> list[First]:
     """Return those before a finding, and before these, that nothing speaks against filing: `ready`, the nearest first.
 
-    Why one that stands before another first is before it, is told by that, unless all the way the same is why.
+    Of one that others stand between it is told which, unless the same is why all the way.
     """
     found: dict[str, str] = {}
     todo, passed = list(firsts.get(key, ())), {key[0]}
@@ -211,11 +212,11 @@ def _mistyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
     for x in own:
         if (x.of.outcome.verdict, x.of.outcome.symptom) == (INCONSISTENT, "dtype"):
             for operator in x.operators:
-                for says in sorted(_typed(x.of)):
+                for says in _typed(x.of):
                     wrong.setdefault((operator, says), x)
     for y in own:
         for operator in y.operators if y.of.outcome.verdict in (CRASH, REFUSED) else ():
-            for says in sorted(_typed(y.of)):
+            for says in _typed(y.of):
                 if (found := wrong.get((operator, says))) is not None:
                     yield (
                         y,
@@ -224,10 +225,9 @@ def _mistyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
                     )
 
 
-def _typed(of: Reduction) -> frozenset[str]:
-    """Return what is told of dtypes that decide."""
-    told = map(removable.key, (*of.deciding, *of.besides, *of.circumstances))
-    return frozenset(filter(removable.is_dtype, told))
+def _typed(of: Reduction) -> list[str]:
+    """Return what is told of dtypes that decide, sorted."""
+    return sorted(filter(removable.is_dtype, kinship.decides(of)))
 
 
 def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
@@ -246,8 +246,7 @@ def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
 
 def _decisive(of: Reduction) -> frozenset[str]:
     """Return the dtypes each of which alone is told to decide."""
-    told = map(removable.key, (*of.deciding, *of.besides, *of.circumstances))
-    return frozenset(next(iter(x)) for x in map(kinship.dtypes_of, told) if len(x) == 1)
+    return frozenset(next(iter(x)) for x in map(kinship.dtypes_of, kinship.decides(of)) if len(x) == 1)
 
 
 def _called(x: Sight, operators: Collection[str]) -> str:

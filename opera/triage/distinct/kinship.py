@@ -225,6 +225,11 @@ def _comparable(one: _One, other: _One) -> bool:
     return differ and one.of.outcome.verdict == INCONSISTENT
 
 
+def decides(of: Reduction) -> frozenset[str]:
+    """Return all that is told to decide, whatever values it has."""
+    return frozenset(map(removable.key, (*of.deciding, *of.besides, *of.circumstances)))
+
+
 def conditions(of: Reduction) -> frozenset[str]:
     """Return what decides beside parameters, but for dtypes and ranks, which are the reduction's choice, and relations."""
     return frozenset(removable.key(x) for x in of.besides if not vague(x))
@@ -358,7 +363,7 @@ def _untyped(one: Reduction, other: Reduction) -> bool:
 
 def only_dtype(of: Reduction) -> str:
     """Return the dtype that alone decides, whether an input is of it or a parameter names it; empty where more does."""
-    told = {*map(removable.key, (*of.deciding, *of.besides, *of.circumstances))}
+    told = decides(of)
     [named] = map(dtypes_of, told) if len(told) == 1 else [frozenset[str]()]
     return next(iter(named)) if len(named) == 1 else ""
 

@@ -18,6 +18,7 @@ from opera.programs.program import Instance
 from opera.programs.verdicts import CRASH, Outcome
 from opera.run import exporters
 from opera.triage.conditions import dtypes, removable
+from opera.triage.distinct import kinship
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import GRAPH_INPUT
 
@@ -59,9 +60,9 @@ def shared(x: Reduction) -> Iterator[Hashable]:
       a table of dtypes), where nothing but dtypes is told to decide.
     """
     shown, program = x.outcome, x.program().program
-    told = {removable.key(says) for says in (*x.deciding, *x.besides, *x.circumstances)}
+    told = kinship.decides(x)
     if x.incidental and told:
-        yield INCIDENTAL, shown.stage, shown.symptom, normalise(cause(shown.message)), frozenset(told)
+        yield INCIDENTAL, shown.stage, shown.symptom, normalise(cause(shown.message)), told
     if omission := shown.details.get("omission"):
         yield omission, shown.stage
     if shown.details.get("drawn") == draws.CONSTANT and _converts_none(x):

@@ -132,16 +132,11 @@ def _exported(x: Reduction, of: Program) -> Iterator[Hashable]:
     if not law:
         said = normalise(shown.message)
         yield *at, outline(program) + said.encode()
-        if node and (told := _decides(x)):
+        if node and (told := kinship.decides(x)):
             yield *at, tuple(sorted(program.operators)), told, said
     elif node:
         calls = [program] if isinstance(program, Instance) else program.calls
         yield *at, msgspec.json.encode([program.library, law, *map(_told, calls)], order="sorted")
-
-
-def _decides(x: Reduction) -> frozenset[str]:
-    """Return all that is told to decide, whatever values it has."""
-    return frozenset(map(removable.key, (*x.deciding, *x.besides, *x.circumstances)))
 
 
 def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
@@ -181,7 +176,7 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     if NEWER in shown.details.get("tags", ()):
         version = msgspec.json.encode(values.encode(program.context.get("opset")), order="sorted")
         yield NEWER, operators, shown.details.get("newer") or version
-    told, converter = _decides(x), shown.conversion_function
+    told, converter = kinship.decides(x), shown.conversion_function
     if shown.verdict == INCONSISTENT and shown.symptom in FORMS and told and location.names_converter(converter):
         yield "converter", _respect(shown), location.canonical(converter), told
     if shown.verdict == INCONSISTENT and shown.symptom == "dtype" and not told and location.names_converter(converter):
