@@ -2,11 +2,11 @@
 
 Memory that nobody wrote is often zero, and a compiler that reads it then looks right by luck. While a worker infers, glibc's
 `malloc` and its like fill what they hand out (mallopt(3), M_PERTURB; `MALLOC_PERTURB_` in the environment is the same); a
-repetition has another pattern, so that outputs that hold such memory change with it. Reached are `posix_memalign` and
-`aligned_alloc`, which runtimes get their tensors from, and `malloc` from 1 KiB on; below, glibc's cache of each thread hands
-out blocks as they were freed. Not reached is what a compiler maps by itself (`mmap`), its own pools of memory, what it
-allocates when it compiles (filling that as well costs up to a fifth more CPU), what numpy keeps of small arrays, and what is
-handed out zeroed (`calloc`).
+repetition has another pattern, so that outputs that hold such memory change with it. Reached are `malloc`, `posix_memalign`
+and `aligned_alloc`, which runtimes get their tensors from. Below 1 KiB glibc's cache of each thread would hand out blocks as
+they were freed: workers have none (UNCACHED), for most tensors of tests are as small as that. Not reached is what a compiler
+maps by itself (`mmap`), its own pools of memory, what it allocates when it compiles (filling that as well costs up to a fifth
+more CPU), what numpy keeps of small arrays, and what is handed out zeroed (`calloc`).
 
 The pattern is opera's own doing, and no part of a verdict's environment: a right compiler computes the same under any.
 """
@@ -21,6 +21,8 @@ from typing import Any
 
 M_PERTURB = -6
 """mallopt's number for it, from malloc.h: memory is filled with the complement of the byte, freed memory with the byte."""
+UNCACHED = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+"""Environment of a process whose small blocks are filled, too, read when it begins (glibc manual, Memory-Related Tunables)."""
 FIRST, SECOND = 0x7A, 0x2C
 """What bytes hold that nobody wrote: in floats 3e35 (float32), 52,000 (float16) and 1e282 (float64), then numbers near 0."""
 

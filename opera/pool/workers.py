@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 import opera
-from opera import processes
+from opera import poison, processes
 from opera.pool import clock
 from opera.pool.clock import Clock
 from opera.pool.forkserver import MARK_AT, NOTE_SIZE, Command, Setup
@@ -254,7 +254,8 @@ class Server:
         """Start the process; OSError where the interpreter cannot be run."""
         group = self.group
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
-        stated = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in THREADS}, **group.env, MARK: self.mark}
+        threads = {f"{name}_NUM_THREADS": "1" for name in THREADS}
+        stated = {**os.environ, **poison.UNCACHED, **threads, **group.env, MARK: self.mark}
         env = {name: value for name, value in stated.items() if value is not None}
         if not (
             group.python or group.bare
