@@ -237,10 +237,11 @@ def _disputed(
 
     One that agrees with the expected outputs settles it: they stand, whoever else contradicts them. Until then, `further`
     ones are asked. Where none agrees with them, a compiler is excused that computes what an independent one computes; two
-    that agree with each other then speak against the test's expectation. A reference that opera computed itself falls by any
-    contradiction by one whose outputs are of the compiler's form: another dtype says nothing of values. One that computed the
-    same in higher precision speaks for whoever is nearer to it, whether it contradicts the reference or not. Of a test that is
-    tagged so from the start, only one that agrees with the expected outputs, or a more precise one, says that the values stand.
+    that agree with each other then speak against the test's expectation. Who computes something else again excuses nobody, but
+    leaves a reference that opera computed itself without a witness, if by outputs of the compiler's form: another dtype says
+    nothing of values. One that computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts
+    the reference or not. Of a test that is tagged so from the start, only one that agrees with the expected outputs, or a more
+    precise one, says that the values stand.
     """
     contradicting: list[tuple[Opinion, oracle.Comparison]] = []
     precise, refused = "", {}
@@ -271,19 +272,12 @@ def _disputed(
         for pair in contradicting
         if not pair[0].precise and _agree(manifest, actual, pair[0].outputs or [], pair[0].computes_in)
     ]
-    computed = [
-        pair
-        for pair in contradicting
-        if not pair[0].precise
-        and manifest.reference != "test"
-        and not randomness.wrong_form(manifest, actual, pair[0].outputs or [])
-    ]
-    for opinion, against in like or computed:
+    for _, against in like[:1]:
         return Screening(DISPUTED, {
-            "by": ", ".join(x.name for x, _ in like) or opinion.name,
+            "by": ", ".join(x.name for x, _ in like),
             "reference_symptom": against.symptom,
             "reference_message": against.message[:500],
-            "agrees_with_compiler": bool(like),
+            "agrees_with_compiler": True,
             **{f"{name}_error": error for name, error in refused.items()},
         })  # fmt: skip
     if DISPUTED in manifest.tags and not precise and not randomness.wrong_form(manifest, expected, actual):
@@ -293,7 +287,10 @@ def _disputed(
             **{f"{name}_error": error for name, error in refused.items()},
         })  # fmt: skip
     if contradicting:
-        return Screening("", {"contradicts_both": ", ".join(x.name for x, _ in contradicting)}, (THREE_ANSWERS,))
+        found = "contradicts_both", ", ".join(x.name for x, _ in contradicting)
+        formed = (x for x, _ in contradicting if not randomness.wrong_form(manifest, actual, x.outputs or []))
+        alone = manifest.reference != "test" and any(not x.precise for x in formed)
+        return Screening("", dict([found]), (THREE_ANSWERS, *([SINGLE_REFERENCE] if alone else [])))
     if precise:
         return Screening("", {AGREEING: precise})
     return Screening("", {f"{name}_error": error for name, error in refused.items()}, (SINGLE_REFERENCE,))

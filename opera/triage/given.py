@@ -12,6 +12,9 @@ from opera.triage.sentence import number
 
 FEW = 3
 """Elements of a tensor that are told; of more the shape is."""
+CAPTURED, OUTER = "captured", "of the outer scope"
+"""The context of a call whose body reads values that are no arguments of it, and how such a value is told (ONNX, "Outer-scope
+access")."""
 MOST, LONG = 4, 90
 """How many inputs and parameters are told, and characters of them together."""
 
@@ -30,6 +33,8 @@ def given(program: Program, first: Sequence[str] = (), room: int = LONG) -> str:
     calls = program.instances()
     held = [(x.name, _tensor(x.value)) for x in program.inputs if x.value is not None]
     told = [(name, f"{name}={text}" if name.isidentifier() else text) for name, text in held if text]
+    outer = (calls[0].context.get(CAPTURED) or ()) if len(calls) == 1 else ()
+    told = [(name, f"{text} {OUTER}" if name in outer else text) for name, text in told]
     matters = {
         name: (1, n) for n, name in enumerate(dict.fromkeys(first))
     }  # then other inputs, parameters, what is None

@@ -14,8 +14,9 @@ from opera.compilers import Compiler, onnxruntime
 from opera.compilers.openvino import compiler as openvino
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import Claimed
-from opera.compilers.shared.packing import CannotCarry
+from opera.compilers.shared.packing import BITS, CannotCarry
 from opera.compilers.tvm import compiler as tvm
+from opera.compilers.tvm import values as tvm_values
 from opera.oracle.comparison import compare
 from opera.programs import values
 from opera.programs.values import Optional, Sequence, Tensor
@@ -176,10 +177,19 @@ def test_packed_elements_are_fed_and_read(compiler: Compiler, dtype: str, number
 
 
 def test_what_opera_cannot_feed_to_tvm_is_no_crash(make: Any, run: Any) -> None:
-    case = make("Cast", [low("int4")], [FLOATS], to=1)
-    stage, error = run(tvm, case)
-    assert stage == "infer" and isinstance(error, CannotCarry)
-    assert "opera: cannot feed int4" in str(tvm.FRONTENDS["onnx"].unsupported(case, stage, error))
+    case = make("Optional", [Tensor.of(np.complex64([1j]))], [FLOATS])
+    error = CannotCarry("opera cannot feed complex64 to TVM, which has no such type")
+    assert "opera: cannot feed complex64" in str(tvm.FRONTENDS["onnx"].unsupported(case, "infer", error))
+    with pytest.raises(CannotCarry, match="complex64"):
+        tvm_values.feed(Tensor.of(np.complex64([1j])))
+
+
+@pytest.mark.parametrize("dtype", sorted(BITS))
+def test_elements_of_less_than_a_byte_are_packed_for_tvm(dtype: str, make: Any, run: Any) -> None:
+    """It compiles such models and its runtime takes them packed, as DLPack says; its code reads an element a byte."""
+    tensor = low(dtype)
+    assert tvm_values.read(tvm_values.feed(tensor)) == tensor
+    assert run(tvm, make("Identity", [tensor], [tensor])) == ("done", [tensor])
 
 
 def test_strings_of_any_rank_travel_unchanged_through_onnx_runtime(make: Any, run: Any) -> None:

@@ -308,8 +308,8 @@ def test_rounding_agrees_among_opinions(tmp_path):
     assert found == screens.Screening("", {"agreeing": "first 0"})
 
 
-@pytest.mark.parametrize(("computes_in", "reason"), [({"float64": "float32"}, ""), ({}, DISPUTED)])
-def test_who_computes_in_a_narrower_dtype_by_design_disputes_nothing_within_that(tmp_path, computes_in, reason):
+@pytest.mark.parametrize(("computes_in", "confirmed"), [({"float64": "float32"}, True), ({}, False)])
+def test_who_computes_in_a_narrower_dtype_by_design_disputes_nothing_within_that(tmp_path, computes_in, confirmed):
     """OpenVINO's LpPool of float64 is right in float32; TVM's, which is wrong, was set aside for it."""
     x = np.arange(1.0, 9.0)
     manifest, instance = made(tmp_path, "Identity", {"input": x})
@@ -321,7 +321,7 @@ def test_who_computes_in_a_narrower_dtype_by_design_disputes_nothing_within_that
             return [*library.opinions(*args)[:1], Opinion("openvino", True, rounded, computes_in=computes_in)]
 
     found = asked_of(Narrow(), manifest, tmp_path, instance, [Tensor.of(x * 1.5)])
-    assert found.reason == reason
+    assert (found.reason, screens.SINGLE_REFERENCE in found.tags) == ("", not confirmed)
 
 
 def test_compilers_that_leave_out_the_same_do_not_dispute(tmp_path):
@@ -362,7 +362,16 @@ def test_compilers_that_take_a_fraction_for_an_integer_do_not_dispute(tmp_path):
 def test_an_answer_of_another_dtype_disputes_no_values(tmp_path, dtype):
     manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)})
     found = asked_of(Answers(np.array([5, 5], dtype)), manifest, tmp_path, instance, [Tensor.of(f32(7, 7))])
-    assert found.reason == (DISPUTED if dtype is np.float32 else "")
+    assert found.reason == "" and (screens.SINGLE_REFERENCE in found.tags) is (dtype is np.float32)
+
+
+def test_a_third_answer_excuses_nobody_and_leaves_a_computed_reference_without_a_witness(tmp_path):
+    """OpenVINO's RoiAlign, which makes 0 of a negative maximum, was set aside for ONNX Runtime's, which takes another one."""
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)})
+    found = asked_of(Answers(f32(5, 5)), manifest, tmp_path, instance, [Tensor.of(f32(7, 7))])
+    assert (found.reason, found.tags) == ("", (screens.THREE_ANSWERS, screens.SINGLE_REFERENCE))
+    found = asked_of(Answers(f32(7, 7)), manifest, tmp_path, instance, [Tensor.of(f32(7, 7))])
+    assert found.reason == DISPUTED
 
 
 def test_values_that_a_schema_quotes_are_tried(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
+from msgspec import structs
 
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Named, Tensor
@@ -45,6 +46,12 @@ def test_where_there_is_little_room_what_matters_is_told():
     assert given(made, (), 70) == "x0=float32[1, 4], x1=float32[9, 9], kernel=[1, 6], mode='x', …"
     assert given(made, ("ceil", "kernel"), 50) == "x0=float32[1, 4], kernel=[1, 6], ceil=True, …"
     assert given(made, ("ceil", "kernel"), 36) == "x0=float32[1, 4], ceil=True, …"
+
+
+def test_what_a_body_reads_from_outside_is_no_argument():
+    made = call({"num_scan_inputs": 1}, np.ones(1, "f4"), np.array(3, "f4"))
+    made = structs.replace(made, context={**made.context, "captured": ["x1"]})
+    assert given(made) == "x0=float32([1]), x1=float32(3) of the outer scope, num_scan_inputs=1"
 
 
 @drawn(st.lists(st.integers(0, 9), max_size=8), st.integers(0, 9))

@@ -13,6 +13,7 @@ import numpy as np
 
 from opera.compilers.shared.packing import Refusal
 from opera.compilers.tvm import operators
+from opera.compilers.tvm.values import array, handed
 
 NAMES = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
@@ -121,13 +122,9 @@ class Interpreted:
 
 
 def _handed(value: Any) -> Any:
-    import tvm
-
-    return (
-        [_handed(item) for item in value]
-        if isinstance(value, tuple)
-        else tvm.runtime.tensor(np.asarray(value).copy(order="C"))
-    )
+    if isinstance(value, tuple):
+        return [_handed(item) for item in value]
+    return handed(np.asarray(value).copy(order="C"))
 
 
 def _run(function: Any, values: Any, by: Interpreted) -> Any:
@@ -136,7 +133,7 @@ def _run(function: Any, values: Any, by: Interpreted) -> Any:
 
     known: dict[Any, Any] = {}
     for parameter, value in zip(function.params, values, strict=True):
-        known[parameter] = value.numpy() if hasattr(value, "numpy") else value
+        known[parameter] = array(value) if hasattr(value, "numpy") else value
     body = function.body
     for block in body.blocks if isinstance(body, relax.SeqExpr) else ():
         for binding in block.bindings:

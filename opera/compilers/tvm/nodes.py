@@ -10,6 +10,7 @@ from opera.compilers.shared.meant import differs
 from opera.compilers.shared.packing import BY_ITSELF, Faulty, Refusal, begins
 from opera.compilers.tvm import interpreter, operators, trial
 from opera.compilers.tvm.interpreter import Interpreted, NotKnown
+from opera.compilers.tvm.values import array, handed
 
 MOST = 20
 """Operators of a module that are built one by one."""
@@ -70,8 +71,6 @@ class Each(Interpreted):
         return value
 
     def _alone(self, node: Any, arguments: list[Any]) -> Any:
-        import tvm
-
         from opera.compilers.recipes import tvm as recipe
 
         if any(isinstance(x, np.ndarray) and x.dtype.kind == "i" and (x < 0).any() for x in arguments[1:]):
@@ -80,9 +79,9 @@ class Each(Interpreted):
             if len(self._machines) == MOST:
                 raise NotKnown(f"opera builds {MOST} operators one by one at most")
             self._machines[node] = trial.machine(_module(node))
-        given = [tvm.runtime.tensor(x) for x in _tensors(node, arguments)]
+        given = [handed(np.asarray(x)) for x in _tensors(node, arguments)]
         found = recipe.run(self._machines[node], given)
-        return tuple(x.numpy() for x in found) if not hasattr(found, "numpy") else found.numpy()
+        return array(found) if hasattr(found, "numpy") else tuple(map(array, found))
 
 
 class FromFront(Each):

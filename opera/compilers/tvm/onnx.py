@@ -34,7 +34,7 @@ from opera.compilers import (
 )
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import Made, Read
+from opera.compilers.shared.packing import BITS, Made, Read
 from opera.compilers.tvm import lawful, reading, trial
 from opera.compilers.tvm.interpreter import Declared, Interpreted, digest
 from opera.compilers.tvm.nodes import Each, FromFront
@@ -224,5 +224,9 @@ def _unoptimised(module: Any) -> Any:
 def steps(importer: str, involved: Involved) -> Recipe:
     """Return what a script does that loads a model by this importer's recipe."""
     own = f"{RECIPE}_{importer}"
-    more = {"feed": f"{RECIPE}:feed_lists", "read": f"{RECIPE}:read_lists"} if involved.lists else {}
+    more = {}
+    if involved.lists:
+        more = {"feed": f"{RECIPE}:feed_lists", "read": f"{RECIPE}:read_lists"}
+    elif involved.dtypes & BITS.keys():
+        more = {"feed": f"{RECIPE}_packed:feed_packed", "read": f"{RECIPE}_packed:read_packed"}
     return Recipe((f"{own}:load",), (f"{RECIPE}:compile_module",), (f"{own}:infer",), more)

@@ -11,7 +11,6 @@ from opera.programs.values import Optional, Sequence, Tensor, Value
 def feed(value: Value) -> Any:
     """Return TVM's form of an input; raises CannotCarry for what TVM's runtime cannot hold."""
     import ml_dtypes
-    import tvm
 
     if isinstance(value, Optional) and value.value is not None:
         value = value.value
@@ -22,16 +21,38 @@ def feed(value: Value) -> Any:
         raise CannotCarry(f"opera cannot feed {called} to TVM, which has no such type")
     if value.dtype.startswith("complex"):
         raise CannotCarry(f"opera cannot feed {value.dtype} to TVM, which has no such type")
-    if value.dtype in BITS:  # TVM's copies pack such elements, and its generated code reads them unpacked
-        raise CannotCarry(f"opera cannot feed {value.dtype}: TVM's runtime has no settled layout for it")
     low = getattr(ml_dtypes, value.dtype, None)
-    return tvm.runtime.tensor(value.array() if low is None else value.array().view(low))
+    return handed(value.array() if low is None else value.array().view(low))
+
+
+def handed(array: Any) -> Any:
+    """Return TVM's form of an array, whose elements may be those of ml_dtypes."""
+    import tvm
+
+    if array.dtype.name not in BITS:
+        return tvm.runtime.tensor(array)
+
+    from opera.compilers.recipes.tvm_packed import feed_packed
+
+    return feed_packed(array)
+
+
+def array(tensor: Any) -> Any:
+    """Inverse of `handed`."""
+    if str(tensor.dtype) not in BITS:
+        return tensor.numpy()
+
+    from opera.compilers.recipes.tvm_packed import read_packed
+
+    return read_packed(tensor)
 
 
 def read(item: Any) -> Value:
     """Return an output of the virtual machine."""
     from opera.compilers.recipes import tvm as recipe
 
+    if str(getattr(item, "dtype", "")) in BITS:
+        return of_numpy(array(item))
     return _value(recipe.read_lists(item))
 
 
