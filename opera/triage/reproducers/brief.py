@@ -139,7 +139,8 @@ def brief(
     """
     shown: dict[str, Any] = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
     expected = read_values(directory, "expected")
-    kinds = kinds_of([*expected, *(shown["fed"] if isinstance(shown["fed"], list) else [])])
+    fed = shown["fed"] if isinstance(shown["fed"], list) else []
+    kinds = kinds_of([*expected, *fed])
     known = environment()
     if exhibit.chosen:
         return None
@@ -152,7 +153,7 @@ def brief(
         return None
     given: dict[str, Any] = {"variant": exhibit.variant, "artefact": exhibit.artefact}
     given |= {"inputs": len(manifest.inputs), "outputs": len(manifest.outputs)}
-    given["kept"] = kept
+    given |= {"kept": kept, "stage": exhibit.stage, "low": _low(kinds_of(fed))}
     given["checked"] = exhibit.symptom.rpartition(".")[2] in CHECKED
     given["dtypes"] = [x.dtype for x in expected if isinstance(x, Tensor)]
     model, frontend = (known.get_template(name).make_module(given) for name in names)
@@ -161,7 +162,6 @@ def brief(
     law = reproducer.law(exhibit, manifest, program, expected) if drawn else {}
     if drawn and (bool(folder) or law["kind"] not in LAWS):
         return None
-    fed = shown["fed"] if isinstance(shown["fed"], list) else []
     low = [
         _low(kinds_of(x)) for x in (fed if compares or exhibit.stage == "infer" else [], expected if compares else [])
     ]

@@ -9,6 +9,7 @@ import pytest
 
 from opera.libraries.keras import library as keras
 from opera.libraries.onnx import library
+from opera.libraries.torch import library as torch
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, INCONSISTENT, TIMEOUT, UNSTABLE
@@ -152,6 +153,22 @@ def test_a_keras_model_is_held_against_the_interpreter_of_its_tflite_file(tmp_pa
     code, said = run(tmp_path, text)
     assert code == 0, said
     code, said = run(tmp_path, text.replace("\n# what TFLite", "\noutputs = [outputs[0] + 1]\n# what TFLite"))
+    assert running.fails_so(shown, Trial("F01234567", code, said)), said
+
+
+@pytest.mark.parametrize(("frontend", "artefact"), [("openvino-torch", "pt2"), ("tvm-torch", "pt2")])
+def test_bfloat16_is_fed_and_compared_in_few_lines(tmp_path, frontend, artefact):
+    operands = (Operand("x", Tensor(dtype="bfloat16", shape=(2,), data=np.uint16([0x3F80, 0x4000]).tobytes())),)
+    instance = Instance("torch", "torch.neg", {}, operands, (), {"call": {"args": ["x"], "kwargs": []}})
+    manifest = torch.wrap(Captured(instance, Provenance("by-hand", "test.py", "here")), "t" * 20, tmp_path)
+    shown = msgspec.structs.replace(
+        exhibit(output=manifest.outputs[0]), frontend=frontend, compiler=frontend[:-6], artefact=artefact
+    )
+    text = brief.brief(shown, manifest, tmp_path, instance).script(shown)
+    assert len(text.splitlines()) <= 50
+    code, said = run(tmp_path, text)
+    assert code == 0 and "bfloat16[2] [-1.0, -2.0]" in said, said
+    code, said = run(tmp_path, text.replace("for name, got", "outputs = [outputs[0] + outputs[0]]\nfor name, got"))
     assert running.fails_so(shown, Trial("F01234567", code, said)), said
 
 
