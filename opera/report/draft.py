@@ -165,7 +165,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         script=script,
         folded=len(script.splitlines()) > FOLD,
         exit_codes=not short,
-        log=running.hide(running.excerpt(trial.text), hidden) if trial else "",
+        log=running.hide(running.excerpt(trial.text, _said(outcome)), hidden) if trial else "",
         reduced=told.reduced,
         origin=told.origin,
         whose=_whose(seen),
@@ -177,7 +177,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         opset=_opset(program, script),
         exporter=exporter,
         siblings=_siblings(told, program),
-        blame="" if NEWER in finding.tags else _laid(told),
+        blame="" if NEWER in finding.tags else _laid(told.blame, outcome),
         members=len(own),
         named=tuple(_named(names)) if len(names) > 1 else (),
         claimed=str(outcome.details.get("claimed", "")),
@@ -322,12 +322,23 @@ def _all_the_same(trial: Trial | None) -> list[str]:
     )
 
 
-def _laid(told: Page) -> str:
-    """Return which part is wrong, where that is known."""
-    if told.blame is None or told.blame.verdict == part.UNKNOWN:
+def _said(outcome: Outcome) -> str:
+    return outcome.message if outcome.verdict in (CRASH, REFUSED) else ""
+
+
+def _laid(laid: blame.Blame | None, outcome: Outcome) -> str:
+    """Return which part is wrong, where that is known, and by which code: that which converts the operator, unless an import
+    stops outside of it."""
+    if laid is None or laid.verdict == part.UNKNOWN:
         return ""
-    code = blame.converter(told.blame)
-    return f"{told.blame.verdict}: {told.blame.because}{f'; it is converted by {code}' if code else ''}"
+    code = blame.converter(laid)
+    frames = outcome.seen.frames if outcome.seen is not None and outcome.stage == "load" else ()
+    at, _, function = outcome.location.partition(":")
+    if code and function and any(f":{function}:" in f":{x}" for x in frames):
+        name = code.partition(" (")[0]
+        if not any(f":{name}:" in x or f".{name}:" in x for x in frames):
+            return f"{laid.verdict}: {laid.because}; it is raised in {function} ({at})"
+    return f"{laid.verdict}: {laid.because}{f'; it is converted by {code}' if code else ''}"
 
 
 def _says(outcome: Outcome, sentence: str) -> str:

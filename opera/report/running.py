@@ -75,8 +75,12 @@ def run(text: str, name: str, python: str) -> Trial:
         return scripts.verify(path, name, python=python, keep=PRINTED)
 
 
-def excerpt(text: str) -> str:
-    """Return what a script printed of its failure: comparisons, and the last traceback, its middle left out."""
+def excerpt(text: str, says: str = "") -> str:
+    """Return what a script printed of its failure: comparisons, and the last traceback, its middle left out.
+
+    Args:
+        says: The message of a crash: what was printed of it before, by native code that raises something else, is kept.
+    """
     lines = [x for x in messages.COLOURS.sub("", text).strip().splitlines() if not LOGGED.match(x)]
     hangs = next((place for place, line in enumerate(lines) if line.startswith(ENDLESS)), None)
     if hangs is not None:
@@ -85,6 +89,9 @@ def excerpt(text: str) -> str:
     written = re.search(r"^ONNX's function body:.*?^\}", "\n".join(lines[:begin]), re.MULTILINE | re.DOTALL)
     told = written[0].splitlines() if written else []
     told += [line for line in lines[:begin] if re.match(r"\S+: (?:expected|got) ", line)]
+    words = [x for x in messages.identifying(says).split(messages.GAP) if x]
+    if words and not any(words[0] in line for line in lines[begin:]):
+        told += [line for line in lines[:begin] if all(x in line for x in words)][-1:]
     rest = [line for line in lines[begin:] if line.strip(" ^~") or not line]
     failed = next((place for place, line in enumerate(rest) if line.startswith("AssertionError")), 0)
     if told and failed:  # where a comparison was made says nothing

@@ -57,6 +57,8 @@ PATIENCE = 10.0
 """Seconds that this may take."""
 SECOND = 1.0
 """What clocks count in: a state that is seeded by it lasts so long."""
+SECONDS = 8
+"""Of so many the next ones are looked at where it matters: of two numbers that may be drawn the next second draws one again."""
 CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "avx_vnni",
                 "amx_tile", "amx_bf16", "amx_int8", "asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sve2")  # fmt: skip
 """Flags of /proc/cpuinfo that decide which kernels a compiler picks."""
@@ -202,7 +204,7 @@ def _compared(
             folders.here().file(job.save_outputs).write_bytes(data)
             if randomness.RANDOM in manifest.tags and again:
                 drawn = _draws(frontend, compiled, case, actual, seconds)
-                details |= _renewed(frontend, compiled, case, actual, drawn)
+                details |= _renewed(frontend, compiled, case, actual, drawn, SECONDS if job.insist else 1)
                 folders.here().file(folders.drawn(job.save_outputs)).write_bytes(migrated.pack(drawn))
     hooks: dict[str, str] = {}
     where = _conversion_function(frontend, case, None, hooks)
@@ -385,16 +387,21 @@ def _draws(frontend: Frontend, compiled: Any, case: Case, first: list[Value], se
     return found
 
 
-def _renewed(frontend: Frontend, compiled: Any, case: Case, first: list[Value], drawn: list[Value]) -> dict[str, bool]:
-    """Say of what is the same in all runs whether it is another in the clock's next second: a seed of whole seconds."""
+def _renewed(
+    frontend: Frontend, compiled: Any, case: Case, first: list[Value], drawn: list[Value], seconds: int
+) -> dict[str, bool]:
+    """Say of what is the same in all runs whether it is another in one of the clock's next seconds: a seed of whole seconds."""
     same = randomness.runs(drawn, len(first)).same
     if not same or any(x != first for x in same):
         return {}
-    time.sleep(SECOND - time.time() % SECOND)
-    try:
-        return {randomness.RENEWED: True} if _infer(frontend, compiled, case, {}) != first else {}
-    except _Stopped:
-        return {}
+    for _ in range(seconds):
+        time.sleep(SECOND - time.time() % SECOND)
+        try:
+            if _infer(frontend, compiled, case, {}) != first:
+                return {randomness.RENEWED: True}
+        except _Stopped:
+            break
+    return {}
 
 
 def _conversion_function(frontend: Frontend, case: Case, error: BaseException | None, hooks: dict[str, str]) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import abc
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ import msgspec
 import numpy as np
 
 from opera.programs.program import Graph, Instance, Program
-from opera.programs.values import Message, RandomTensor, Tensor, Value
+from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
 from opera.triage.conditions import dtypes as dtypes_
 from opera.triage.conditions import removable
 from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT, number
@@ -48,7 +49,9 @@ COMES = {
     GRAPH_INPUT: ("an input of the model", "what a negation makes"),
     NO_ATTRIBUTE: ("an input", "an attribute of an older opset"),
 }
-"""How it ends that an input comes to the model in some way → that, and with what else it passes."""
+"""How it ends that an input comes to the model in some way → that, and with what else it passes, of a tensor."""
+CONSTRUCTED = "one that is constructed in the model"
+"""With what it passes of a sequence or an optional value."""
 
 
 class Contrast(msgspec.Struct, frozen=True):
@@ -206,12 +209,15 @@ def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value
     return tuple(sorted(rows, key=lambda x: (not x.passes, not x.tells))[:ROWS])
 
 
-def comes(besides: Iterable[str]) -> Iterator[Contrast]:
+def comes(besides: Iterable[str], program: Program) -> Iterator[Contrast]:
     """Yield how inputs come to the model, as far as a failure needs that (opera.triage.conditions.deciding)."""
+    lists = {x.name for x in program.inputs if isinstance(x.value, Sequence | Optional)}
     for says in besides:
         for ending, (own, other) in COMES.items():
+            name = says.removesuffix(ending).strip()
             if says.endswith(ending):
-                yield Contrast(f"how {says.removesuffix(ending).strip()} comes to the model", own, passes=(other,))
+                made = CONSTRUCTED if name in lists else other
+                yield Contrast(f"how {name} comes to the model", own, passes=(made,))
 
 
 def _row(what: str, form: str, own: str, told: Mapping[str, tuple[str, Change]], called: Collection[str]) -> Contrast:
@@ -280,7 +286,7 @@ def _held(held: Mapping[str, Value], names: Iterable[str]) -> list[Tensor | Rand
     return [x for name in names if isinstance(x := held[name], Tensor | RandomTensor)]
 
 
-def _of(what: str, some: Sequence[str], every: Sequence[str]) -> str:
+def _of(what: str, some: abc.Sequence[str], every: abc.Sequence[str]) -> str:
     """Return of which tensors something is told: `dtype`, of the only one; `shape of input`; `dtypes of input, other`."""
     if len(every) == 1:
         return what
@@ -343,7 +349,7 @@ def _kept(now: Tensor | RandomTensor, own: Tensor | RandomTensor) -> bool:
     return dtypes_.equal(now, own) if "int" in now.dtype else dtypes_.about_equal_leaves(now, own)
 
 
-def _each(words: Sequence[str]) -> str:
+def _each(words: abc.Sequence[str]) -> str:
     return words[0] if len(set(words)) == 1 else f"({', '.join(words)})"
 
 
@@ -431,7 +437,7 @@ def _counted(program: Program) -> Program | None:
     )
 
 
-def rows(found: Sequence[Contrast], *, wrong: bool, within: float | None = None) -> Iterator[str]:
+def rows(found: abc.Sequence[Contrast], *, wrong: bool, within: float | None = None) -> Iterator[str]:
     """Yield what was seen of each thing, in words: `dilation: fails so for [1, 2, 1], 2; runs for 1`.
 
     Args:
@@ -451,13 +457,13 @@ def rows(found: Sequence[Contrast], *, wrong: bool, within: float | None = None)
         yield f"{heads[0]} with all others that were tried of {others}"
 
 
-def _listed(values: Sequence[str]) -> str:
+def _listed(values: abc.Sequence[str]) -> str:
     """Return for which values it is so."""
     given = [x for x in values if x != LEFT_OUT]
     words = f"for {_apart(given)}" if given else ""
     return " and ".join(filter(None, (words, f"where {LEFT_OUT}" if len(given) < len(values) else "")))
 
 
-def _apart(values: Sequence[str]) -> str:
+def _apart(values: abc.Sequence[str]) -> str:
     """Return values in a row; those that have commas of their own are kept apart otherwise."""
     return (" · " if any("," in x for x in values) else ", ").join(values)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import abc
 
 from opera.programs.program import Program
-from opera.programs.values import RandomTensor, Tensor, Value, named_inputs
+from opera.programs.values import RandomTensor, Sequence, Tensor, Value, named_inputs
 from opera.triage.conditions import removable
 from opera.triage.sentence import number
 
@@ -19,7 +19,7 @@ MOST, LONG = 4, 90
 """How many inputs and parameters are told, and characters of them together."""
 
 
-def given(program: Program, first: Sequence[str] = (), room: int = LONG) -> str:
+def given(program: Program, first: abc.Sequence[str] = (), room: int = LONG) -> str:
     """Return what a program is given: `x=float32([-0.5, 2]), y=int64[2, 3], approximate=tanh`, numbers in round brackets and
     shapes without, in the order of the call, shortened where it is much; nothing of no inputs.
 
@@ -61,6 +61,8 @@ def _tensor(value: Value) -> str:
             return f"{value.dtype}({'[' * opened}{told}{']' * opened})" if _flat(value.shape) else _shape(value)
         case Tensor() | RandomTensor():
             return _shape(value)
+        case Sequence() if value.type:
+            return f"sequence of {len(value.items)} {value.type}"
     return ""
 
 

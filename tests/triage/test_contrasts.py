@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.program import Argument, Call, Graph, Instance, Operand
-from opera.programs.values import Message, Tensor
+from opera.programs.values import Message, Sequence, Tensor
 from opera.triage import contrasts
 from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG, Contrast, change, rows
 
@@ -245,9 +245,12 @@ def test_what_a_row_is_about_has_a_name(what, name):
 
 
 def test_how_an_input_comes_to_the_model_is_told_as_such():
-    assert [*contrasts.comes(["indices is no constant", "a negative number in x"])] == [
+    assert [*contrasts.comes(["indices is no constant", "a negative number in x"], OWN)] == [
         Contrast("how indices comes to the model", "an input", passes=("a constant written into the call",))
     ]
+    listed = msgspec.structs.replace(OWN, inputs=(Operand("xs", Sequence("float32", ())),))
+    assert [x.passes for x in contrasts.comes(["xs is a graph input"], listed)] == [(contrasts.CONSTRUCTED,)]
+    assert [x.passes for x in contrasts.comes(["x is a graph input"], OWN)] == [("what a negation makes",)]
 
 
 def test_a_call_that_is_not_made_in_training_mode_is_told_as_such():

@@ -62,6 +62,8 @@ AT_A_TIME, ROUNDS = 8, 3
 """Near programs that put to the test what is told, at a time, and how often."""
 CLEAR = 8
 """Programs that pass that are looked at for one which does so beyond what tolerance hides."""
+FEW = 6
+"""Elements of a tensor that is read number by number."""
 LITTLE = 2
 """Inputs and parameters in which the program that passes differs at most: else it is another case."""
 TURNS = 6
@@ -510,8 +512,10 @@ def _moved(one: Program, other: Program) -> int:
 
 
 def _length(program: Program) -> int:
-    """Return how much there is to read of the parameters: a half is plainer than 2.92969e-05."""
-    return sum(len(removable.said(x)) for call in program.instances() for x in call.params.values())
+    """Return how much there is to read of the parameters and of small tensors: a half is plainer than 2.92969e-05."""
+    told = [x for call in program.instances() for x in call.params.values()]
+    told += [x for x in smaller.leaves(program) if math.prod(x.shape) <= FEW]
+    return sum(len(removable.said(x)) for x in told)
 
 
 def _passing_one(made: Learner, right: Sequence[Labelled], told: Told) -> Program | None:

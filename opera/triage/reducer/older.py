@@ -90,14 +90,18 @@ class Since(NamedTuple):
 
 def since(ask: Asker, program: Program) -> Since | None:
     """Return that a program passes as of the newest older version of its operator of which its library says the same, else
-    None; and fails in the next opsets, too, as far as it is one there."""
+    None; and fails in the next opsets, too, as far as it is one there. What passes is shown in the last opset before, if it
+    does there: nobody doubts then where it begins.
+    """
     if not isinstance(program, Instance):
         return None
     version = stated_version(program)
     forms = [parse(form) for form, same in ask.probe.known(program.library, program).older if same][:1]
     with suppress(Spent):
         if version is not None and forms and ask.label(forms) == [False] and ask.passes_afresh(forms[0]):
-            return Since(f"{SINCE}{version}{' or later' if _later(ask, program, version) else ''}", forms[0])
+            last = _in_opset(program, version - 1)  # the operator is the older one there, whatever version that has
+            passing = last if ask.label([last]) == [False] and ask.passes_afresh(last) else forms[0]
+            return Since(f"{SINCE}{version}{' or later' if _later(ask, program, version) else ''}", passing)
     return None
 
 

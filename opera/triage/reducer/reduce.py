@@ -16,7 +16,7 @@ import msgspec
 from opera import compilers, libraries
 from opera.errors import CorpusError
 from opera.libraries import Embedding
-from opera.oracle import manner
+from opera.oracle import draws, manner
 from opera.oracle.comparison import conceals
 from opera.oracle.messages import gist, one_line
 from opera.programs import migrated, values
@@ -209,7 +209,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     ask.budget = Budget(ALONE * seconds)
     shown = (
         *contrasts.contrasts(found, alone(ask, found, outcome), value=outcome.symptom in NUMBERS),
-        *contrasts.comes(reduction.besides),
+        *contrasts.comes(reduction.besides, found),
         *outputs(ask, found, (*reduction.besides, *reduction.circumstances)),
     )
     written = ""
@@ -479,11 +479,12 @@ def _confirmed(workspace: Workspace, ask: Asker, kept: list[Program]) -> tuple[P
     """
     seen = ""
     for program in list(reversed(kept))[:BACK]:
+        wanted = ask.outcomes[program.id]
         question = msgspec.structs.replace(
-            ask.question, program=ask.captured(program), fresh=True, unpatched=True, limits=None, keep=workspace.tests_folder
+            ask.question, program=ask.captured(program), fresh=True, unpatched=True, limits=None, keep=workspace.tests_folder,
+            insist=wanted.details.get("drawn") == draws.CONSTANT,
         )  # fmt: skip
         outcome = ask.probe(question)
-        wanted = ask.outcomes[program.id]
         if alike(ask.question.frontend, wanted, outcome):
             return program, msgspec.structs.replace(outcome, conversion_function=wanted.conversion_function)
         seen = _brief(outcome)
