@@ -16,7 +16,7 @@ from opera.oracle.comparison import COUNT
 from opera.oracle.messages import cause
 from opera.oracle.randomness import FORMS
 from opera.oracle.signature import normalise
-from opera.programs import values
+from opera.programs import degenerate, values
 from opera.programs.program import Call, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, REFUSED, UNSTABLE, Outcome
@@ -28,7 +28,7 @@ from opera.triage.reduction import Reduction, is_form_of
 from opera.triage.sentence import EMPTY, of_version
 from opera.triage.shrink import smaller
 
-NOTHING = "nothing is computed"
+NOTHING, CERTAIN = "nothing is computed", "nothing is left to chance"
 SEVERAL = 3
 """Things that decide, at least, so that the same ones are the same cause, whether the shape is wrong or the numbers."""
 OF_TYPES = re.compile(r"(?:^|_)d?types?\.\w+:\d+$|(?:^|/)codegen_\w+\.c\w+:\d+$")
@@ -86,7 +86,10 @@ def united(
         for what in _common(x, program):
             common[x.frontend, x.environment, what, all_numbers].add(name)
         form = plain.get(x.stored)
-        if form is not None and is_form_of(form, x):
+        form = form if form is not None and is_form_of(form, x) else None
+        for certain in filter(None, (_certain(x), form and _certain(form))):
+            common[x.frontend, x.environment, certain, False].add(name)
+        if form is not None:
             for node in (*((shown.symptom, of) for of in _exported(form, program)), *_of_types(form)):
                 common[x.frontend, x.environment, (shown.verdict, *node), False].add(name)
         if all_numbers and not x.deciding:
@@ -113,6 +116,16 @@ def _raised(x: Reduction, program: Instance) -> Iterator[tuple[str, str, str]]:
     told = any(re.search(rf"\b{re.escape(removable.named(says))}\b", x.outcome.message) for says in x.deciding)
     if location.names_converter(converter) and named and not told:
         yield "raised", location.canonical(converter), words
+
+
+def _certain(x: Reduction) -> tuple[str, str, str] | None:
+    """Return what a call of a random operator that leaves nothing to chance is one with others by, where its numbers are wrong:
+    the operator, and what converts it. Another's draws are wrong likewise, and are shown by such a call (reducer.certain)."""
+    program, shown = x.program().program, x.outcome
+    numbers_ = shown.verdict == INCONSISTENT and shown.symptom in NUMBERS and "drawn" not in shown.details
+    if not numbers_ or not isinstance(program, Instance) or not degenerate.holds(program):
+        return None
+    return CERTAIN, program.operator, location.canonical(shown.conversion_function)
 
 
 def _respect(shown: Outcome) -> str:

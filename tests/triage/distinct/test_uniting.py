@@ -228,6 +228,22 @@ def test_the_plainest_call_that_fails_so_is_one_cause_and_another_failures_form_
 
 
 @pytest.mark.parametrize(
+    ("other", "one"), [("torch.nn.functional.dropout", True), ("torch.nn.functional.dropout2d", False)]
+)
+def test_what_is_drawn_wrongly_and_the_call_that_leaves_nothing_to_chance_are_one_cause(other: str, one: bool) -> None:
+    """A dropout that hands its input through, and the same with p=1, where 0 was expected, were two reports."""
+
+    def called(name: str, operator: str, p: float, **details: str) -> Reduced:
+        made = msgspec.structs.replace(program(operator, value=tensor(1.0)), library="torch", params={"p": p})
+        shown = msgspec.structs.replace(VALUE, details=details)
+        return reduced(f"F{name}", name, made, outcome=shown, frontend="tvm-torch", stored=name)
+
+    form = called("t", "torch.nn.functional.dropout", 1.0).reduction
+    first, second = called("a", "torch.nn.functional.dropout", 0.5, drawn="constant"), called("b", other, 1.0)
+    assert bool(uniting.united([first, second], {}, {"Fa": 0.0}, plain={"a": form})) is one
+
+
+@pytest.mark.parametrize(
     ("symptom", "told", "converter", "one"),
     [
         ("dtype", "non-float32 inputs", "fx:_binary_op[matmul(out_dtype='float32')]", True),
