@@ -35,6 +35,8 @@ DTYPE, SHAPE = "dtype", "shape"
 LISTED = (DTYPE, "opset")
 TEXTS = 6
 """Other texts in place of one that are asked about."""
+STATED, PLAINEST = 4, 2
+"""Parameters that are left out and asked about, and values of each."""
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
@@ -152,13 +154,18 @@ def change(program: Program, of: Program) -> Change | None:
 def alone(
     program: Program, seen: Iterable[Program], *, wrong: bool = False, corpus: Iterable[Instance] = ()
 ) -> Iterator[Program]:
-    """Yield the program with other texts in place of one that a parameter has, the shortest that tests of the corpus call the
-    operator with; and with what others have in place of one thing alone, of those that have other numbers besides, in another
-    shape its own numbers again and again; of wrong outputs also those of another shape that hold one number alone, with
-    several: a mean of such is right anyway; and, before these, its own numbers in the opposite order, of the other sign, and,
-    of small tensors beside the first, the last one half and twice as large, a tensor each."""
+    """Yield programs that differ in one thing, and that nobody has asked about.
+
+    The program with other texts in place of one that a parameter has, the shortest that tests of the corpus call the operator
+    with; given what it leaves out and they do not (`dim`); and with what others have in place of one thing alone, of those that
+    have other numbers besides, in another shape its own numbers again and again; of wrong outputs also those of another shape
+    that hold one number alone, with several: a mean of such is right anyway; and, before these, its own numbers in the opposite
+    order, of the other sign, and, of small tensors beside the first, the last one half and twice as large, a tensor each.
+    """
     done = set[tuple[str, str]]()
+    corpus = list(corpus)
     yield from _texts(program, corpus)
+    yield from _stated(program, corpus)
     if wrong:
         yield from {x.id: x for x in _varied(program) if x.id != program.id}.values()
     for x in seen:
@@ -384,6 +391,21 @@ def _texts(program: Program, corpus: Iterable[Instance]) -> Iterator[Program]:
     for name, known in others.items():
         for value in sorted(known - {program.params[name]}, key=lambda x: (len(x), x))[:TEXTS]:
             made = smaller.with_param(program, name, value)
+            yield from [made] if made is not None else []
+
+
+def _stated(program: Program, corpus: Iterable[Instance]) -> Iterator[Program]:
+    """Yield a call that is given what it leaves out, as tests of the corpus give it: the plainest values of each."""
+    if not isinstance(program, Instance):
+        return
+    known = dict[str, dict[str, Value]]()
+    for x in corpus:
+        for name, value in x.params.items():
+            if program.params.get(name) is None and isinstance(value, bool | int | float | str):
+                known.setdefault(name, {})[removable.said(value)] = value
+    for name in sorted(known)[:STATED]:
+        for said in sorted(known[name], key=lambda x: (len(x), x))[:PLAINEST]:
+            made = smaller.given(program, name, known[name][said])
             yield from [made] if made is not None else []
 
 

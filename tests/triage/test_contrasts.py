@@ -191,8 +191,17 @@ def test_other_texts_of_the_corpus_are_asked_about_the_shortest_first():
     found = list(contrasts.alone(own, [], corpus=corpus))
     assert [x.params["equation"] for x in found] == ["ij", "ij->ji"]
     many = [call(DATA, equation="i" * n) for n in range(100)]
-    assert len([*contrasts.alone(own, [], corpus=many)]) == contrasts.TEXTS and not [
-        *contrasts.alone(OWN, [], corpus=many)
+    assert len([*contrasts.alone(own, [], corpus=many)]) == contrasts.TEXTS
+
+
+def test_what_a_call_leaves_out_is_asked_about_as_tests_of_the_corpus_give_it():
+    """`take_along_dim` fails where `dim` is left out alone: nothing told so."""
+    corpus = [call(DATA, dim=x, other=None) for x in (1, 0, -1, 1)]
+    found = list(contrasts.alone(call(DATA, bias=0.8), [], corpus=corpus))
+    assert [x.params for x in found] == [{"bias": 0.8, "dim": 0}, {"bias": 0.8, "dim": 1}]
+    shown = [(x, PASSES) for x in found]
+    assert [(x.what, x.own, x.passes) for x in contrasts.contrasts(call(DATA, bias=0.8), shown)] == [
+        ("dim", "left out", ("0", "1"))
     ]
 
 
