@@ -21,6 +21,7 @@ from opera.errors import UsageError
 from opera.libraries.documented import EMPTY as EMPTY_INPUTS
 from opera.libraries.documented import Quote, special
 from opera.oracle import draws
+from opera.oracle.messages import identifying, says
 from opera.programs import migrated
 from opera.programs.program import Instance, Program, Provenance, stated_version
 from opera.programs.values import RandomTensor, Tensor
@@ -130,7 +131,8 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     script, trial, short = running.script(workspace, finding, chosen, body=bool(body))
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
     apart = causes.apart(workspace, of) - {shown.member.test}
-    own = [name for test, name in zip(finding.members, finding.origins, strict=True) if test not in apart]
+    like = {x.test for x in of if _fails_so(x.outcome, outcome)} - apart
+    own = [name for test, name in zip(finding.members, finding.origins, strict=True) if test in like]
     names = list(dict.fromkeys(filter(None, own)))
     seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
     return Draft(
@@ -311,8 +313,8 @@ def _actual(told: Page, outcome: Outcome) -> Iterator[str]:
 
 def _held(shown: Choice) -> Iterator[str]:
     """Say what is said in place of the message where an input is a constant of the model: one mend is for both."""
-    for name, says in shown.reduction.held if shown.reduction is not None else ():
-        yield f"with {name} as a constant it fails, too: {says[:300]}"
+    for name, text in shown.reduction.held if shown.reduction is not None else ():
+        yield f"with {name} as a constant it fails, too: {text[:300]}"
 
 
 def _all_the_same(trial: Trial | None) -> list[str]:
@@ -326,6 +328,12 @@ def _said(outcome: Outcome) -> str:
     return outcome.message if outcome.verdict in (CRASH, REFUSED) else ""
 
 
+def _fails_so(member: Outcome, shown: Outcome) -> bool:
+    """Whether a member fails as is told: others of the same cause may stop in other words, or elsewhere."""
+    same = (member.verdict, member.symptom) == (shown.verdict, shown.symptom)
+    return same and (not _said(shown) or says(member.message, identifying(shown.message)))
+
+
 def _laid(laid: blame.Blame | None, outcome: Outcome) -> str:
     """Return which part is wrong, where that is known, and by which code: that which converts the operator, unless an import
     stops outside of it."""
@@ -334,10 +342,13 @@ def _laid(laid: blame.Blame | None, outcome: Outcome) -> str:
     code = blame.converter(laid)
     frames = outcome.seen.frames if outcome.seen is not None and outcome.stage == "load" else ()
     at, _, function = outcome.location.partition(":")
-    if code and function and any(f":{function}:" in f":{x}" for x in frames):
-        name = code.partition(" (")[0]
-        if not any(f":{name}:" in x or f".{name}:" in x for x in frames):
-            return f"{laid.verdict}: {laid.because}; it is raised in {function} ({at})"
+    called = [f".{x.rpartition(':')[0].rpartition(':')[2]}" for x in frames]
+
+    def through(name: str) -> bool:
+        return bool(name) and any(x.endswith(f".{name}") for x in called)
+
+    if code and through(function) and not through(code.partition(" (")[0]):
+        return f"{laid.verdict}: {laid.because}; it is raised in {function} ({at})"
     return f"{laid.verdict}: {laid.because}{f'; it is converted by {code}' if code else ''}"
 
 

@@ -19,7 +19,18 @@ from opera.errors import UsageError
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import ABORT, CRASH, DISPUTED, INCONSISTENT, NEWER, PASS, SCREENED, UNSUPPORTED, Outcome
+from opera.programs.verdicts import (
+    ABORT,
+    CRASH,
+    DISPUTED,
+    INCONSISTENT,
+    NEWER,
+    PASS,
+    SCREENED,
+    UNSUPPORTED,
+    Outcome,
+    Seen,
+)
 from opera.report import draft as stage
 from opera.report import issue, others, running, searching, terminal, trackers
 from opera.report.issue import Draft
@@ -564,3 +575,38 @@ def test_of_numbers_off_by_little_right_ones_are_right_within_a_tolerance(worksp
 def test_what_opera_cannot_feed_says_nothing_of_another_compiler() -> None:
     said = "unsupported: infer CannotCarry: opera: cannot feed complex64 to OpenVINO, which has no such type"
     assert others._does(said) == "" and others._does("unsupported: load: no conversion rule") == "does not support it"
+
+
+@pytest.mark.parametrize(
+    ("member", "alike"),
+    [("index 3 is out of bounds", True), ("Type Var for scale is unsupported", False)],
+)
+def test_a_member_that_stops_in_other_words_is_not_counted_among_those_that_fail_so(member: str, alike: bool) -> None:
+    shown = Outcome(CRASH, "load", "IndexError", "index 2 is out of bounds")
+    assert stage._fails_so(msgspec.structs.replace(shown, message=member), shown) is alike
+    assert not stage._fails_so(Outcome(CRASH, "load", "ValueError", shown.message), shown)
+    wrong = Outcome(INCONSISTENT, "infer", "value", "off by 3")
+    assert stage._fails_so(msgspec.structs.replace(wrong, message="off by another number"), wrong)
+
+
+@pytest.mark.parametrize(
+    ("called", "told"),
+    [
+        ("_parse_attr", "raised in _parse_attr (importer.py)"),
+        ("Transpose._impl_v13", "converted by Transpose._impl_v13"),
+    ],
+)
+def test_the_code_that_raises_is_named_where_no_converter_was_reached(called: str, told: str) -> None:
+    """TVM reads an empty list of integers before any converter is called: whoever began at that began elsewhere."""
+    rows = (Evidence("the code that converts it", "Transpose._impl_v13", kind=SOURCE),)
+    laid = Blame(FINDING, "e", "t", "conversion", "so", rows)
+    seen = Seen(frames=("tvm.importer:from_onnx:9", f"tvm.importer:Importer.{called}:3"))
+    where = f"importer.py:{called.rpartition('.')[2]}"
+    assert told in stage._laid(laid, Outcome(CRASH, "load", "ValueError", "no", where, seen=seen))
+
+
+def test_what_native_code_printed_before_python_raises_something_else_is_shown() -> None:
+    printed = "PipelineModule:: Can't find output a from the model:\nTraceback (most recent call last):\nRuntimeError: nothing"
+    says = "PipelineModule:: Can't find output b from the model:"
+    assert running.excerpt(printed, says).startswith("PipelineModule:: Can't find output a")
+    assert running.excerpt(printed).startswith("Traceback")
