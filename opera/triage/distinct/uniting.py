@@ -163,7 +163,8 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
       that shows (`torch.subtract` is not promoted where `torch.sub` is: a wrong dtype of a number, an invalid file of two).
     - The version of the operator is one that the compiler does not declare to know.
     - A wrong dtype, shape or count comes from one converter, and the same decides it, whatever calls lead there; or nothing
-      does, and it is one output's dtype: the mask of TVM's Dropout is never bool, of whatever it is.
+      does, and it is one output's dtype: the mask of TVM's Dropout is never bool, of whatever it is; or one shape in place of
+      another: `grid_sampler_2d` is what `grid_sample` becomes.
     - An operator returns so many outputs in place of so many.
     - One number is returned for another, of which one is special, whatever made that: the maximum of nothing is minus infinity,
       as that of minus infinity is.
@@ -192,9 +193,10 @@ def _common(x: Reduction, program: Program) -> Iterator[Hashable]:
     told, converter = kinship.decides(x), shown.conversion_function
     if shown.verdict == INCONSISTENT and shown.symptom in FORMS and told and location.names_converter(converter):
         yield "converter", _respect(shown), location.canonical(converter), told
-    if shown.verdict == INCONSISTENT and shown.symptom == "dtype" and not told and location.names_converter(converter):
-        output, expected = (str(shown.details.get(x, "")) for x in ("output", "expected"))
-        yield "always", location.canonical(converter), output, expected
+    always = shown.verdict == INCONSISTENT and shown.symptom in ("dtype", "shape") and not told
+    if always and location.names_converter(converter):
+        output, *forms = (str(shown.details.get(x, "")) for x in ("output", "expected", "actual"))
+        yield "always", location.canonical(converter), output, *(forms if shown.symptom == "shape" else forms[:1])
     if shown.verdict == INCONSISTENT and shown.symptom == COUNT:
         yield COUNT, operators, shown.message
     names, also = frozenset(map(removable.key, x.deciding)), kinship.conditions(x)

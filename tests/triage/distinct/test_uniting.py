@@ -302,6 +302,19 @@ def test_a_dtype_that_a_converter_always_gets_wrong_is_one_cause_of_whatever_it_
     assert bool(uniting.united(found, {}, {"F1": 0.0})) is one
 
 
+@pytest.mark.parametrize(("actual", "one"), [("(1, 2, 1, 2)", True), ("(1, 2, 2, 2)", False)])
+def test_a_shape_that_a_converter_gets_wrong_whatever_calls_lead_there_is_one_cause(actual: str, one: bool) -> None:
+    """What `grid_sample` becomes is `grid_sampler_2d`, and both were reported."""
+
+    def sampled(of: str, operator: str, actual: str) -> Reduced:
+        details = {"output": "output_0", "expected": "(1, 2, 1, 1)", "actual": actual}
+        shown = Outcome(INCONSISTENT, "infer", "shape", conversion_function="torch:_grid_sampler_2d", details=details)
+        return reduced(f"F{of}", of, program(operator), outcome=shown)
+
+    found = [sampled("1", "grid_sample", "(1, 2, 1, 2)"), sampled("2", "grid_sampler_2d", actual)]
+    assert bool(uniting.united(found, {}, {"F1": 0.0})) is one
+
+
 @pytest.mark.parametrize(
     ("message", "converter", "one"),
     [
