@@ -84,7 +84,7 @@ def lines(program: Program) -> Iterator[str]:
         named = sorted(call.params.items(), key=lambda x: places.get(x[0], len(places)))
         params = [f"{key}={given(value)}" for key, value in named]
         returned = [x or "_" for x in call.outputs]
-        while returned and returned[-1] == "_":
+        while returned and returned[-1] == "_" and ("opset" not in call.context or not any(call.outputs)):
             returned.pop()
         results = ", ".join(returned)
         note = "".join(f"  # {x}" for x in (_notes(call),) if x)

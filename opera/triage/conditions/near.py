@@ -43,7 +43,7 @@ def alone(program: Program) -> Program | None:
     names = program.outputs or ("output_0",)
     if not names[0] and isinstance(program, Instance):
         return msgspec.structs.replace(program, outputs=("output_0",))
-    if program.outputs and sum(map(bool, names)) < 2:
+    if program.outputs and len(names) < 2:  # a node may have outputs without a name, which nobody takes
         return None
     return msgspec.structs.replace(program, outputs=tuple(filter(None, names))[:1])
 

@@ -74,6 +74,7 @@ def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Con
     if first is not None and ask.vanished(first):
         named = [n for n, x in enumerate(program.outputs) if x]
         own = f"the {PLACES[named[0]]} alone" if len(named) == 1 and named[0] < len(PLACES) else "several"
+        own = f"the first of {len(program.outputs)}, the others without a name" if named == [0] else own
         yield Contrast("outputs that are returned", own, passes=(f"the {PLACES[0]} alone",))
 
 

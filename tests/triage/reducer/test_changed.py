@@ -153,6 +153,9 @@ def test_what_becomes_of_another_output_and_of_a_result_that_goes_on_is_told_if_
     [row] = outputs(ask, second, ())
     assert (row.own, row.passes) == ("the second alone", ("the first alone",))
     assert [x.what for x in outputs(ask, call, (RETURNED,))] == ["its result", "outputs that are returned"]
+    node = msgspec.structs.replace(call, outputs=("Y", "", ""))
+    ask.outcomes[msgspec.structs.replace(node, outputs=("Y",)).id] = Outcome(PASS)
+    assert [x.own for x in outputs(ask, node, ())] == ["the first of 3, the others without a name"]
     drawn = msgspec.structs.replace(call, library="torch", operator="torch.rand_like")
     assert not [*outputs(ask, drawn, (RETURNED,))], "that may be right by chance"
 
