@@ -225,6 +225,9 @@ class Mending(Library, Protocol):
     def mended(self) -> Collection[str]:
         """Return the names of these operators. ImportError where the library is not installed."""
 
+    def unmended(self, manifest: Manifest, directory: Path, inputs: list[Value]) -> list[Value] | None:
+        """Return what its own reference computes of a test without that; None where it would be the same, or stops."""
+
 
 class Bodied(Library, Protocol):
     """What a library has beside that if calls hold programs, as the branches of ONNX's `If`."""

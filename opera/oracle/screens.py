@@ -45,6 +45,8 @@ AGREEING = "agreeing"
 """Detail of an outcome: the independent implementations that confirm what is expected."""
 LEFT_OUT = "left-out"
 """Tag of a finding where the compiler computes what the program would with another attribute, or an older operator."""
+UNMENDED = "unmended"
+"""Tag of a finding where the compiler computes what the library's own reference does, in whose place opera computes."""
 BEYOND = "beyond"
 """Tag of a finding where a random operator yields what it never draws."""
 
@@ -112,7 +114,19 @@ def screen(
         for lacking in defined(without(manifest, directory, inputs, compiler)):
             if lacking.outputs is not None and _agree(manifest, actual, lacking.outputs):
                 return Screening("", {"computes_as": lacking.name, **found.numbers}, (LEFT_OUT,))
+    if not found.reason and _as_the_library(library, manifest, directory, inputs, actual):
+        return msgspec.structs.replace(found, tags=(*found.tags, UNMENDED))
     return found
+
+
+def _as_the_library(
+    library: Library, manifest: Manifest, directory: Path, inputs: list[Value], actual: list[Value]
+) -> bool:
+    """Whether a compiler computes what the library's own reference does, in whose place opera computed what is expected."""
+    if manifest.reference == "test" or not hasattr(library, "unmended"):
+        return False
+    stock = library.unmended(manifest, directory, inputs)
+    return stock is not None and _agree(manifest, actual, stock)
 
 
 def _nobody(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterable[Opinion]:

@@ -18,7 +18,7 @@ from opera import libraries
 from opera.compilers.limits import limits, met
 from opera.libraries import bounds, ranges
 from opera.libraries.documented import Quote, Wrong
-from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
+from opera.oracle.screens import SINGLE_REFERENCE, UNMENDED, UNSCREENED
 from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, REFUSED, UNSTABLE, Outcome
@@ -127,6 +127,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"it needs {newer}: that is a feature not yet there, no bug"
     elif SINGLE_REFERENCE in of.tags and not of.settled:
         yield "no other implementation confirms the expected outputs: check them by hand against the documentation first"
+    if UNMENDED in of.tags:
+        yield "its library's own reference gives the same answer, in whose place opera computes: ask there what is meant first"
     if of.alike:
         yield f"the same answer is given by {of.alike}: check by the documentation that not the expected one is wrong"
     if of.written:

@@ -16,7 +16,7 @@ from opera.compilers import GIVEN
 from opera.errors import CorpusError
 from opera.oracle import location
 from opera.oracle.randomness import FORMS
-from opera.oracle.screens import AGREEING, SINGLE_REFERENCE, UNSCREENED
+from opera.oracle.screens import AGREEING, SINGLE_REFERENCE, UNMENDED, UNSCREENED
 from opera.programs import migrated
 from opera.programs.program import JOINED, Program, operators_of, parse
 from opera.programs.values import Message, RandomTensor, Tensor, Value
@@ -254,7 +254,12 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     key = (first.frontend, first.environment)
     chosen = known.chosen[name, first.environment]
     shows = [chosen.verdict, *group] if chosen.reduction else group
-    for tag in (NEWER, SINGLE_REFERENCE, UNSCREENED):  # one member that is not so is enough: they are of one cause
+    for tag in (
+        NEWER,
+        SINGLE_REFERENCE,
+        UNSCREENED,
+        UNMENDED,
+    ):  # one member that is not so is enough: they are of one cause
         if not all(tag in x.outcome.details.get("tags", ()) for x in shows):
             tags.discard(tag)
     if _unwitnessed(chosen):

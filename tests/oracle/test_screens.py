@@ -374,6 +374,24 @@ def test_a_third_answer_excuses_nobody_and_leaves_a_computed_reference_without_a
     assert found.reason == DISPUTED
 
 
+def test_who_computes_what_onnx_s_own_evaluator_does_is_told_so(tmp_path):
+    """ONNX Runtime's maximum of RoiAlign is that of weighted corners, as the evaluator's, which opera mends."""
+    given = {
+        "X": np.arange(36, dtype=np.float32).reshape(1, 1, 6, 6) % 7,
+        "rois": f32(0, 0, 3.3, 3.3).reshape(1, 4),
+        "batch_indices": np.int64([0]),
+    }
+    params = {"mode": "max", "output_height": 2, "output_width": 2, "sampling_ratio": 2}
+    manifest, instance = made(tmp_path, "RoiAlign", given, params=params)
+    inputs = migrated.read_values(tmp_path, "inputs")
+    [stock], [expected] = library.unmended(manifest, tmp_path, inputs), migrated.read_values(tmp_path, "expected")
+    assert stock != expected
+    nobody, other = Answers(), Tensor.of(expected.array() + 1)
+    nobody.unmended = library.unmended
+    assert screens.UNMENDED in asked_of(nobody, manifest, tmp_path, instance, [stock]).tags
+    assert screens.UNMENDED not in asked_of(nobody, manifest, tmp_path, instance, [other]).tags
+
+
 def test_values_that_a_schema_quotes_are_tried(tmp_path):
     manifest, _ = made(tmp_path, "Pad", {"data": f32(1, 2, 3), "pads": np.array([1, 1])}, params={"mode": "edge"})
     tried = {x.name for x in library.lacking(manifest, tmp_path, migrated.read_values(tmp_path, "inputs"), "")}

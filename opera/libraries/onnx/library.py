@@ -179,6 +179,12 @@ def mended() -> frozenset[str]:
     return frozenset(x.__name__ for x in onnx_mended.operators()) - onnx_mended.REFUSING
 
 
+def unmended(manifest: Manifest, directory: Path, inputs: list[Value]) -> list[Value] | None:
+    """Return what the reference evaluator computes by itself, see `opera.libraries.Mending`."""
+    feeds = dict(zip(manifest.inputs, inputs, strict=True))
+    return onnx_reference.unmended(directory / manifest.artefacts["onnx"].file, feeds)
+
+
 def evaluated(model: Path, feeds: dict[str, Value]) -> list[Value]:
     """Return what the nodes of a file mean, by the reference evaluator. Raises InvalidTest."""
     import onnx
