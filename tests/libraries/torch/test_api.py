@@ -68,6 +68,21 @@ def test_names_outside_the_list_are_refused(name: str) -> None:
         torch_api.formals(name)
 
 
+def test_no_formal_that_is_given_by_its_name_alone_stands_where_something_else_is_given_by_its_place() -> None:
+    """`torch.prod(x, 0)` was told as `dtype=0`: torch.overrides lists what is the same in all overloads."""
+    wrong = {}
+    for name in torch_api.operators():
+        short = name.rpartition(".")[2]
+        known = name in (f"torch.{short}", f"torch.Tensor.{short}")
+        overloads = [x.arguments for x in torch._C._jit_get_schemas_for_operator(f"aten::{short}")] if known else []
+        for place, formal in enumerate(torch_api.formals(name)[:3] if overloads else ()):
+            others = [x[place].name for x in overloads if place < len(x) and not x[place].kwarg_only]
+            by_name = [x.kwarg_only for y in overloads for x in y if x.name == formal]
+            if place and others and by_name and all(by_name):
+                wrong[name] = formal, others
+    assert not wrong
+
+
 def test_formals() -> None:
     assert torch_api.formals("torch.nn.functional.conv2d")[:3] == ["input", "weight", "bias"]
     assert torch_api.formals("torch.Tensor.add")[:2] == ["input", "other"]
