@@ -75,7 +75,11 @@ def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Con
         named = [n for n, x in enumerate(program.outputs) if x]
         own = f"the {PLACES[named[0]]} alone" if len(named) == 1 and named[0] < len(PLACES) else "several"
         own = f"the first of {len(program.outputs)}, the others without a name" if named == [0] else own
-        yield Contrast("outputs that are returned", own, passes=(f"the {PLACES[0]} alone",))
+        node = (
+            isinstance(program, Instance) and "opset" in program.context
+        )  # one with outputs that a model need not return
+        what = "outputs of the node" if node else "outputs that are returned"
+        yield Contrast(what, own, passes=(f"the {PLACES[0]} alone",))
 
 
 def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> str:
