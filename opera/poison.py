@@ -14,7 +14,7 @@ The pattern is opera's own doing, and no part of a verdict's environment: a righ
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -23,8 +23,15 @@ M_PERTURB = -6
 """mallopt's number for it, from malloc.h: memory is filled with the complement of the byte, freed memory with the byte."""
 UNCACHED = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 """Environment of a process whose small blocks are filled, too, read when it begins (glibc manual, Memory-Related Tunables)."""
+TUNABLES = "GLIBC_TUNABLES"
 FIRST, SECOND = 0x7A, 0x2C
 """What bytes hold that nobody wrote: in floats 3e35 (float32), 52,000 (float16) and 1e282 (float64), then numbers near 0."""
+
+
+def uncached(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return UNCACHED, behind what else an environment tunes."""
+    stated = environment.get(TUNABLES, "")
+    return {TUNABLES: ":".join(filter(None, (stated, UNCACHED[TUNABLES])))}
 
 
 @contextmanager

@@ -56,3 +56,9 @@ print(json.dumps(sorted(seen)))
     command = [sys.executable, "-c", program]
     seen = subprocess.run(command, env=os.environ | poison.UNCACHED, capture_output=True, text=True, check=True)
     assert json.loads(seen.stdout) == [poison.FIRST]
+
+
+def test_what_else_an_environment_tunes_is_kept():
+    assert poison.uncached({}) == poison.UNCACHED
+    tuned = poison.uncached({"GLIBC_TUNABLES": "glibc.malloc.arena_max=1"})
+    assert tuned == {"GLIBC_TUNABLES": "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0"}

@@ -37,7 +37,7 @@ UNWRITTEN = "unwritten"
 """Tag of a test whose expected outputs hold memory that nobody wrote: they differ with what that holds (opera.poison)."""
 UNDECIDED = "the library's own answer holds memory that nobody wrote"
 SINGLE_REFERENCE, UNSCREENED = "single-reference", "unscreened"
-"""Tags of a finding for which no independent implementation could be asked, and of one whose screens did not end."""
+"""Tags of a finding whose expected outputs no independent implementation confirms, and of one whose screens did not end."""
 
 THREE_ANSWERS = "three-answers"
 """Tag of a finding where an independent implementation contradicts the expected output and the compiler alike."""
@@ -114,18 +114,20 @@ def screen(
         for lacking in defined(without(manifest, directory, inputs, compiler)):
             if lacking.outputs is not None and _agree(manifest, actual, lacking.outputs):
                 return Screening("", {"computes_as": lacking.name, **found.numbers}, (LEFT_OUT,))
-    if not found.reason and _as_the_library(library, manifest, directory, inputs, actual):
+    if not found.reason and _as_the_library(library, manifest, directory, inputs, actual, why):
         return msgspec.structs.replace(found, tags=(*found.tags, UNMENDED))
     return found
 
 
 def _as_the_library(
-    library: Library, manifest: Manifest, directory: Path, inputs: list[Value], actual: list[Value]
+    library: Library, manifest: Manifest, directory: Path, inputs: list[Value], actual: list[Value], why: str
 ) -> bool:
     """Whether a compiler computes what the library's own reference does, in whose place opera computed what is expected."""
     if manifest.reference == "test" or not hasattr(library, "unmended"):
         return False
     stock = library.unmended(manifest, directory, inputs)
+    if stock is not None and why:
+        stock = undefined.mended(why, actual, stock)
     return stock is not None and _agree(manifest, actual, stock)
 
 
@@ -286,11 +288,11 @@ def _disputed(
         for pair in contradicting
         if not pair[0].precise and _agree(manifest, actual, pair[0].outputs or [], pair[0].computes_in)
     ]
-    for _, against in like[:1]:
+    if like:
         return Screening(DISPUTED, {
             "by": ", ".join(x.name for x, _ in like),
-            "reference_symptom": against.symptom,
-            "reference_message": against.message[:500],
+            "reference_symptom": like[0][1].symptom,
+            "reference_message": like[0][1].message[:500],
             "agrees_with_compiler": True,
             **{f"{name}_error": error for name, error in refused.items()},
         })  # fmt: skip
@@ -301,10 +303,10 @@ def _disputed(
             **{f"{name}_error": error for name, error in refused.items()},
         })  # fmt: skip
     if contradicting:
-        found = "contradicts_both", ", ".join(x.name for x, _ in contradicting)
+        both: dict[str, Number] = {"contradicts_both": ", ".join(x.name for x, _ in contradicting)}
         formed = (x for x, _ in contradicting if not randomness.wrong_form(manifest, actual, x.outputs or []))
         alone = manifest.reference != "test" and any(not x.precise for x in formed)
-        return Screening("", dict([found]), (THREE_ANSWERS, *([SINGLE_REFERENCE] if alone else [])))
+        return Screening("", both, (THREE_ANSWERS, *([SINGLE_REFERENCE] if alone else [])))
     if precise:
         return Screening("", {AGREEING: precise})
     return Screening("", {f"{name}_error": error for name, error in refused.items()}, (SINGLE_REFERENCE,))

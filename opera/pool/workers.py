@@ -255,7 +255,7 @@ class Server:
         group = self.group
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
         threads = {f"{name}_NUM_THREADS": "1" for name in THREADS}
-        stated = {**os.environ, **poison.UNCACHED, **threads, **group.env, MARK: self.mark}
+        stated = {**os.environ, **poison.uncached(os.environ), **threads, **group.env, MARK: self.mark}
         env = {name: value for name, value in stated.items() if value is not None}
         if not (
             group.python or group.bare

@@ -70,7 +70,7 @@ class Job(msgspec.Struct, frozen=True):
 
     `save_outputs` names a file to write the outputs to (opera.programs.migrated encoding) when they differ from the expected
     ones; see opera.store.folders.Files.file. Wrong outputs are computed again where `repeat` is true, to see whether they vary;
-    right ones too where `insist` is. `way` is of opera.compilers.Way.
+    right ones too where `insist` is, and what is drawn over several seconds. `way` is of opera.compilers.Way.
     """
 
     test: str

@@ -131,7 +131,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     script, trial, short = running.script(workspace, finding, chosen, body=bool(body))
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
     apart = causes.apart(workspace, of) - {shown.member.test}
-    like = {x.test for x in of if _fails_so(x.outcome, outcome)} - apart
+    like = {x.test for x in of if _fails_so(x.outcome, outcome)} - apart | {shown.member.test}
     own = [name for test, name in zip(finding.members, finding.origins, strict=True) if test in like]
     names = list(dict.fromkeys(filter(None, own)))
     seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
@@ -167,7 +167,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         script=script,
         folded=len(script.splitlines()) > FOLD,
         exit_codes=not short,
-        log=running.hide(running.excerpt(trial.text, _said(outcome)), hidden) if trial else "",
+        log=running.hide(running.excerpt(trial.text, _words(outcome)), hidden) if trial else "",
         reduced=told.reduced,
         origin=told.origin,
         whose=_whose(seen),
@@ -324,23 +324,25 @@ def _all_the_same(trial: Trial | None) -> list[str]:
     )
 
 
-def _said(outcome: Outcome) -> str:
+def _words(outcome: Outcome) -> str:
+    """Return the message of what stops, nothing of wrong outputs."""
     return outcome.message if outcome.verdict in (CRASH, REFUSED) else ""
 
 
 def _fails_so(member: Outcome, shown: Outcome) -> bool:
     """Whether a member fails as is told: others of the same cause may stop in other words, or elsewhere."""
     same = (member.verdict, member.symptom) == (shown.verdict, shown.symptom)
-    return same and (not _said(shown) or says(member.message, identifying(shown.message)))
+    return same and (not _words(shown) or says(member.message, identifying(shown.message)))
 
 
 def _laid(laid: blame.Blame | None, outcome: Outcome) -> str:
     """Return which part is wrong, where that is known, and by which code: that which converts the operator, unless an import
-    stops outside of it."""
+    stops outside of it. What was raised from something else, as exporters do, does not tell by its frames."""
     if laid is None or laid.verdict == part.UNKNOWN:
         return ""
     code = blame.converter(laid)
-    frames = outcome.seen.frames if outcome.seen is not None and outcome.stage == "load" else ()
+    seen = outcome.seen if laid.verdict == compilers.CONVERSION and outcome.stage == "load" else None
+    frames = seen.frames if seen is not None and len(seen.raised) < 2 else ()
     at, _, function = outcome.location.partition(":")
     called = [f".{x.rpartition(':')[0].rpartition(':')[2]}" for x in frames]
 

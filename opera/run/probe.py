@@ -71,7 +71,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         after: `test/variant` of what runs before it in the same process, which is a fresh one then.
         fresh: Whether a fresh fork is asked, which ran nothing before.
         unpatched: Whether the frontend is left without the patches that opera makes to it for speed.
-        insist: Whether right outputs are computed again, too, to see whether they vary.
+        insist: Whether right outputs are computed again, too, to see whether they vary, and what is drawn over several seconds.
         way: Name of a way of the frontend's to run it otherwise than users do (opera.compilers.Way).
         limits: Of this question, where they are not the probe's.
         screened: Whether inconsistent outputs of a program are screened, as a run does it.

@@ -58,7 +58,7 @@ PATIENCE = 10.0
 SECOND = 1.0
 """What clocks count in: a state that is seeded by it lasts so long."""
 SECONDS = 8
-"""Of so many the next ones are looked at where it matters: of two numbers that may be drawn the next second draws one again."""
+"""How many of the clock's next seconds are looked at where a job insists: of two numbers the next second may draw one again."""
 CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "avx_vnni",
                 "amx_tile", "amx_bf16", "amx_int8", "asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sve2")  # fmt: skip
 """Flags of /proc/cpuinfo that decide which kernels a compiler picks."""

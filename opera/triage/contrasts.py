@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import abc
+from collections import Counter, abc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -395,15 +395,16 @@ def _texts(program: Program, corpus: Iterable[Instance]) -> Iterator[Program]:
 
 
 def _stated(program: Program, corpus: Iterable[Instance]) -> Iterator[Program]:
-    """Yield a call that is given what it leaves out, as tests of the corpus give it: the plainest values of each."""
+    """Yield a call that is given what it leaves out, as tests of the corpus give it: what most give first."""
     if not isinstance(program, Instance):
         return
-    known = dict[str, dict[str, Value]]()
+    known, often = dict[str, dict[str, Value]](), Counter[str]()
     for x in corpus:
         for name, value in x.params.items():
             if program.params.get(name) is None and isinstance(value, bool | int | float | str):
                 known.setdefault(name, {})[removable.said(value)] = value
-    for name in sorted(known)[:STATED]:
+                often[name] += 1
+    for name in sorted(known, key=lambda x: (-often[x], x))[:STATED]:
         for said in sorted(known[name], key=lambda x: (len(x), x))[:PLAINEST]:
             made = smaller.given(program, name, known[name][said])
             yield from [made] if made is not None else []

@@ -29,6 +29,7 @@ from opera.programs.verdicts import (
     SCREENED,
     UNSUPPORTED,
     Outcome,
+    Raised,
     Seen,
 )
 from opera.report import draft as stage
@@ -602,7 +603,12 @@ def test_the_code_that_raises_is_named_where_no_converter_was_reached(called: st
     laid = Blame(FINDING, "e", "t", "conversion", "so", rows)
     seen = Seen(frames=("tvm.importer:from_onnx:9", f"tvm.importer:Importer.{called}:3"))
     where = f"importer.py:{called.rpartition('.')[2]}"
-    assert told in stage._laid(laid, Outcome(CRASH, "load", "ValueError", "no", where, seen=seen))
+    shown = Outcome(CRASH, "load", "ValueError", "no", where, seen=seen)
+    assert told in stage._laid(laid, shown)
+    exports = msgspec.structs.replace(laid, verdict=EXPORTER)  # it wraps what its own functions raise
+    assert "converted by" in stage._laid(exports, shown)
+    chained = msgspec.structs.replace(seen, raised=(Raised((), "outer"), Raised((), "inner")))
+    assert "converted by" in stage._laid(laid, msgspec.structs.replace(shown, seen=chained))
 
 
 def test_what_native_code_printed_before_python_raises_something_else_is_shown() -> None:

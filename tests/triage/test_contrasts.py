@@ -196,7 +196,7 @@ def test_other_texts_of_the_corpus_are_asked_about_the_shortest_first():
 
 def test_what_a_call_leaves_out_is_asked_about_as_tests_of_the_corpus_give_it():
     """`take_along_dim` fails where `dim` is left out alone: nothing told so."""
-    corpus = [call(DATA, dim=x, other=None) for x in (1, 0, -1, 1)]
+    corpus = [call(DATA, dim=x, other=None, x0=2) for x in (1, 0, -1, 1)]  # of a name that is an input's
     found = list(contrasts.alone(call(DATA, bias=0.8), [], corpus=corpus))
     assert [x.params for x in found] == [{"bias": 0.8, "dim": 0}, {"bias": 0.8, "dim": 1}]
     shown = [(x, PASSES) for x in found]

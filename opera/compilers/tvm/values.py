@@ -15,6 +15,8 @@ def feed(value: Value) -> Any:
     if isinstance(value, Optional) and value.value is not None:
         value = value.value
     if isinstance(value, Sequence):
+        if any(isinstance(item, Tensor) and item.dtype in BITS for item in value.items):
+            raise CannotCarry("opera cannot feed sequences of elements of less than a byte to TVM")
         return [feed(item) for item in value.items]
     if not isinstance(value, Tensor) or value.dtype == "string":
         called = "strings" if isinstance(value, Tensor) else "an empty optional"
@@ -25,23 +27,15 @@ def feed(value: Value) -> Any:
     return handed(value.array() if low is None else value.array().view(low))
 
 
-def handed(array: Any) -> Any:
+def handed(numbers: Any) -> Any:
     """Return TVM's form of an array, whose elements may be those of ml_dtypes."""
-    import tvm
-
-    if array.dtype.name not in BITS:
-        return tvm.runtime.tensor(array)
-
     from opera.compilers.recipes.tvm_packed import feed_packed
 
-    return feed_packed(array)
+    return feed_packed(numbers)
 
 
 def array(tensor: Any) -> Any:
     """Inverse of `handed`."""
-    if str(tensor.dtype) not in BITS:
-        return tensor.numpy()
-
     from opera.compilers.recipes.tvm_packed import read_packed
 
     return read_packed(tensor)

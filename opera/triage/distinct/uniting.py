@@ -28,7 +28,7 @@ from opera.triage.reduction import Reduction, is_form_of
 from opera.triage.sentence import EMPTY, of_version
 from opera.triage.shrink import smaller
 
-NOTHING, CERTAIN = "nothing is computed", "nothing is left to chance"
+NOTHING = "nothing is computed"
 SEVERAL = 3
 """Things that decide, at least, so that the same ones are the same cause, whether the shape is wrong or the numbers."""
 OF_TYPES = re.compile(r"(?:^|_)d?types?\.\w+:\d+$|(?:^|/)codegen_\w+\.c\w+:\d+$")
@@ -68,6 +68,7 @@ def united(
     common: dict[Hashable, set[str]] = defaultdict(set)
     named: list[tuple[str, Reduction]] = []
     written: dict[Hashable, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    drawn: dict[Hashable, list[tuple[str, bool]]] = defaultdict(list)
     for finding, x in found:
         name = parts.get(finding, {}).get(x.test, finding)
         age[name] = (created.get(finding, 0.0), name != finding, name)
@@ -87,8 +88,8 @@ def united(
             common[x.frontend, x.environment, what, all_numbers].add(name)
         form = plain.get(x.stored)
         form = form if form is not None and is_form_of(form, x) else None
-        for certain in filter(None, (_certain(x), form and _certain(form))):
-            common[x.frontend, x.environment, certain, False].add(name)
+        if certain := _certain(x) or (form and _certain(form)):
+            drawn[x.frontend, x.environment, *certain].append((name, _certain(x) is None))
         if form is not None:
             for node in (*((shown.symptom, of) for of in _exported(form, program)), *_of_types(form)):
                 common[x.frontend, x.environment, (shown.verdict, *node), False].add(name)
@@ -99,6 +100,7 @@ def united(
         common[*where, NOTHING, False].add(name)
     groups = [*common.values(), *_kin(named, kin), *(group for sights in alike.values() for group in _same(sights))]
     groups += [set[str]().union(*x.values()) for x in written.values() if UNSTABLE in x]
+    groups += [{name for name, _ in x} for x in drawn.values() if any(draws for _, draws in x)]
     return {
         name: min(group, key=age.__getitem__)
         for group in joined([*({name} for name in age), *groups])
@@ -118,14 +120,14 @@ def _raised(x: Reduction, program: Instance) -> Iterator[tuple[str, str, str]]:
         yield "raised", location.canonical(converter), words
 
 
-def _certain(x: Reduction) -> tuple[str, str, str] | None:
-    """Return what a call of a random operator that leaves nothing to chance is one with others by, where its numbers are wrong:
-    the operator, and what converts it. Another's draws are wrong likewise, and are shown by such a call (reducer.certain)."""
+def _certain(x: Reduction) -> tuple[str, str] | None:
+    """Return what a call of a random operator that leaves nothing to chance is one by with what another draws wrongly, which is
+    shown by such a call (reducer.certain), where its numbers are wrong: the operator, and what converts it."""
     program, shown = x.program().program, x.outcome
     numbers_ = shown.verdict == INCONSISTENT and shown.symptom in NUMBERS and "drawn" not in shown.details
     if not numbers_ or not isinstance(program, Instance) or not degenerate.holds(program):
         return None
-    return CERTAIN, program.operator, location.canonical(shown.conversion_function)
+    return program.operator, location.canonical(shown.conversion_function)
 
 
 def _respect(shown: Outcome) -> str:

@@ -99,10 +99,20 @@ def since(ask: Asker, program: Program) -> Since | None:
     forms = [parse(form) for form, same in ask.probe.known(program.library, program).older if same][:1]
     with suppress(Spent):
         if version is not None and forms and ask.label(forms) == [False] and ask.passes_afresh(forms[0]):
-            last = _in_opset(program, version - 1)  # the operator is the older one there, whatever version that has
-            passing = last if ask.label([last]) == [False] and ask.passes_afresh(last) else forms[0]
+            passing = _just_before(ask, program, version, forms[0])
             return Since(f"{SINCE}{version}{' or later' if _later(ask, program, version) else ''}", passing)
     return None
+
+
+def _just_before(ask: Asker, call: Instance, version: int, older: Program) -> Program:
+    """Return a call in the last opset before a version of its operator, if it passes there, too; else as of the older version,
+    also where one lies between that its library says otherwise of, or there is no time left to ask."""
+    last = _in_opset(call, version - 1)
+    known = [parse(form) for form, _ in ask.probe.known(call.library, call).older][:1]
+    with suppress(Spent):
+        if known == [older] and ask.label([last]) == [False] and ask.passes_afresh(last):
+            return last
+    return older
 
 
 def _later(ask: Asker, call: Instance, version: int) -> bool:

@@ -294,7 +294,9 @@ def with_param(instance: Instance, name: str, value: Value) -> Instance | None:
 
 
 def given(instance: Instance, name: str, value: Value) -> Instance | None:
-    """Return a call with a parameter that it has not, by its name; None where it cannot be given one."""
+    """Return a call with a parameter that it has not, by its name; None where it cannot be given one, or has such an input."""
+    if any(x.name == name and x.value is not None for x in instance.inputs):
+        return None
     lists = [x for x in instance.context.values() if isinstance(x, dict) and {"args", "kwargs"} <= x.keys()]
     if len(lists) > 1 or instance.params.get(name) is not None:
         return None

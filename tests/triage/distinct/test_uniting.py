@@ -241,6 +241,8 @@ def test_what_is_drawn_wrongly_and_the_call_that_leaves_nothing_to_chance_are_on
     form = called("t", "torch.nn.functional.dropout", 1.0).reduction
     first, second = called("a", "torch.nn.functional.dropout", 0.5, drawn="constant"), called("b", other, 1.0)
     assert bool(uniting.united([first, second], {}, {"Fa": 0.0}, plain={"a": form})) is one
+    every, nothing = called("c", other, 1.0), called("d", other, 0.0)
+    assert not uniting.united([every, nothing], {}, {"Fc": 0.0}), "nobody draws wrongly"
 
 
 @pytest.mark.parametrize(

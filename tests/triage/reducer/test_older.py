@@ -190,3 +190,29 @@ def test_a_newer_operator_is_tried_with_the_types_of_older_versions() -> None:
     [left] = taken.pop("LEFT")
     assert left.context["opset"] == {"": 11} and {x.value.dtype for x in left.inputs} == {"uint8"}  # type: ignore[union-attr]
     assert taken == {"RIGHT": [], "BY THE WIDTH": []}
+
+
+@pytest.mark.parametrize(
+    ("between", "right", "shown"),
+    [((), 21, 21), ((), 10, 7), ((13,), 21, 7)],  # it passes until then; not so long; another text lies between
+)
+def test_what_passes_is_shown_in_the_last_opset_before_where_it_does_there(
+    between: tuple[int, ...], right: int, shown: int
+) -> None:
+    """`GlobalLpPool` of opset 22 is refused: that 7 passes says little of where it begins."""
+    older = (*((quantize(x).form(), False) for x in between), (quantize(7).form(), True))
+    known = SimpleNamespace(known=lambda library, program: SimpleNamespace(older=older))
+    version = Opsets(0, range(0)).version
+    ask: Any = asking.Asker(known, Question(frontend="onnxruntime-onnx"))  # type: ignore[arg-type]
+    ask.label, ask.target = lambda programs: [version(x) > right for x in programs], Outcome(CRASH)
+    made = since(ask, quantize(22))
+    assert made is not None and version(made.passing) == shown
+
+    def hasty(programs: Any) -> list[bool]:
+        if version(programs[0]) == 21:
+            raise Spent
+        return [version(x) > right for x in programs]
+
+    ask.label = hasty
+    made = since(ask, quantize(22))
+    assert made is not None and version(made.passing) == 7, "there was no time left to ask"
