@@ -256,8 +256,7 @@ def _disputed(
     that agree with each other then speak against the test's expectation. Who computes something else again excuses nobody, but
     leaves a reference that opera computed itself without a witness, if by outputs of the compiler's form: another dtype says
     nothing of values. One that computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts
-    the reference or not. Of a test that is tagged so from the start, only one that agrees with the expected outputs, or a more
-    precise one, says that the values stand.
+    the reference or not. Where nobody can be asked now, a test that is tagged so from the start is disputed by who was then.
     """
     contradicting: list[tuple[Opinion, oracle.Comparison]] = []
     precise, refused = "", {}
@@ -296,7 +295,8 @@ def _disputed(
             "agrees_with_compiler": True,
             **{f"{name}_error": error for name, error in refused.items()},
         })  # fmt: skip
-    if DISPUTED in manifest.tags and not precise and not randomness.wrong_form(manifest, expected, actual):
+    heard = precise or contradicting
+    if DISPUTED in manifest.tags and not heard and not randomness.wrong_form(manifest, expected, actual):
         return Screening(DISPUTED, {
             "by": "a reference that was asked when the test was generated",
             "agrees_with_compiler": False,
