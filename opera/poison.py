@@ -21,17 +21,16 @@ from typing import Any
 
 M_PERTURB = -6
 """mallopt's number for it, from malloc.h: memory is filled with the complement of the byte, freed memory with the byte."""
-UNCACHED = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
-"""Environment of a process whose small blocks are filled, too, read when it begins (glibc manual, Memory-Related Tunables)."""
-TUNABLES = "GLIBC_TUNABLES"
+TUNABLES, UNCACHED = "GLIBC_TUNABLES", "glibc.malloc.tcache_count=0"
+"""What a process reads when it begins, and what there makes that small blocks are filled, too (glibc manual, Memory-Related
+Tunables)."""
 FIRST, SECOND = 0x7A, 0x2C
 """What bytes hold that nobody wrote: in floats 3e35 (float32), 52,000 (float16) and 1e282 (float64), then numbers near 0."""
 
 
 def uncached(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return UNCACHED, behind what else an environment tunes."""
-    stated = environment.get(TUNABLES, "")
-    return {TUNABLES: ":".join(filter(None, (stated, UNCACHED[TUNABLES])))}
+    """Return what makes it so in an environment, behind what else that tunes."""
+    return {TUNABLES: ":".join(filter(None, (environment.get(TUNABLES, ""), UNCACHED)))}
 
 
 @contextmanager

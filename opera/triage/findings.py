@@ -254,12 +254,8 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     key = (first.frontend, first.environment)
     chosen = known.chosen[name, first.environment]
     shows = [chosen.verdict, *group] if chosen.reduction else group
-    for tag in (
-        NEWER,
-        SINGLE_REFERENCE,
-        UNSCREENED,
-        UNMENDED,
-    ):  # one member that is not so is enough: they are of one cause
+    # one member that is not so is enough: they are of one cause
+    for tag in (NEWER, SINGLE_REFERENCE, UNSCREENED, UNMENDED):
         if not all(tag in x.outcome.details.get("tags", ()) for x in shows):
             tags.discard(tag)
     if _unwitnessed(chosen):

@@ -365,21 +365,6 @@ def test_a_reduced_program_is_told_as_it_is_called_and_a_body_by_the_number_that
     assert stage._what(call, page, without) == "EyeLike (uint8)"
 
 
-def test_what_a_script_printed_is_cut_to_its_failure():
-    noise = "\n".join(f"W1 loading {place}" for place in range(50))
-    compared = "Y: got float32[1] [2.0]\nTraceback (most recent call last):\nAssertionError: \nno"
-    assert running.excerpt(f"{noise}\n{compared}") == "Y: got float32[1] [2.0]\nAssertionError: \nno"
-    raised = "Traceback (most recent call last):\n  File a\n    f()\n    ^^^\n" + "  deep\n" * 60 + "ValueError: bad"
-    told = running.excerpt(f"{noise}\n{raised}").splitlines()
-    assert (
-        told[0].startswith("Traceback") and told[-1] == "ValueError: bad" and len(told) < 40 and "    ^^^" not in told
-    )
-    assert (
-        running.hide("at /home/me/env/lib/site-packages/tvm/x.py and /home/me", ("/home/me",))
-        == "at …/site-packages/tvm/x.py and …/"
-    )
-
-
 def test_wrong_outputs_alone_are_compared_in_the_script(workspace):
     drafted(workspace, Outcome(CRASH, "infer", "Fail", "something else that is nowhere said"))
     found = stage.draft(workspace, FINDING)
@@ -529,18 +514,6 @@ def test_a_report_says_how_what_is_not_reduced_goes_on(workspace):
     assert told == [False, True]
 
 
-def test_what_libraries_log_of_other_things_is_not_what_a_script_shows():
-    logged = [
-        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
-        "I0000 00:00:1795474294.172989    9146 cudart_stub.cc:31] Could not find cuda drivers on your machine",
-        "[22:35:08] /project/src/target/llvm/codegen_cpu.cc:1183: Warning: Unknown pragma pragma_scope",
-    ]
-    assert (
-        running.excerpt("\n".join([*logged, "infer: InternalError: std::bad_alloc"]))
-        == "infer: InternalError: std::bad_alloc"
-    )
-
-
 def test_what_opera_computes_in_the_place_of_the_evaluator_is_told(workspace):
     """Who runs ONNX's own reference evaluator for RoiAlign gets what the compiler returns, not what is expected."""
     rois = Operand("rois", Tensor.of(np.float32([[0, 0, 1, 1]])))
@@ -609,10 +582,3 @@ def test_the_code_that_raises_is_named_where_no_converter_was_reached(called: st
     assert "converted by" in stage._laid(exports, shown)
     chained = msgspec.structs.replace(seen, raised=(Raised((), "outer"), Raised((), "inner")))
     assert "converted by" in stage._laid(laid, msgspec.structs.replace(shown, seen=chained))
-
-
-def test_what_native_code_printed_before_python_raises_something_else_is_shown() -> None:
-    printed = "PipelineModule:: Can't find output a from the model:\nTraceback (most recent call last):\nRuntimeError: nothing"
-    says = "PipelineModule:: Can't find output b from the model:"
-    assert running.excerpt(printed, says).startswith("PipelineModule:: Can't find output a")
-    assert running.excerpt(printed).startswith("Traceback")

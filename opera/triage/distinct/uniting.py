@@ -88,8 +88,9 @@ def united(
             common[x.frontend, x.environment, what, all_numbers].add(name)
         form = plain.get(x.stored)
         form = form if form is not None and is_form_of(form, x) else None
-        if certain := _certain(x) or (form and _certain(form)):
-            drawn[x.frontend, x.environment, *certain].append((name, _certain(x) is None))
+        own = _certain(x)
+        if certain := own or (form and _certain(form)):
+            drawn[x.frontend, x.environment, *certain].append((name, own is None))
         if form is not None:
             for node in (*((shown.symptom, of) for of in _exported(form, program)), *_of_types(form)):
                 common[x.frontend, x.environment, (shown.verdict, *node), False].add(name)
