@@ -33,6 +33,7 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         constant: Whether what it returns does not hang on what it is given: it is asked of whatever a program is given.
         panel: Whether it is only asked when a simpler one fails alike: so many kinds of operators must, before it is told that
             none matters.
+        given: Further parameters that it needs.
         node: An operator that the library's exporter makes of it alone, a key of `[nodes]`: it is asked of what fails of such.
     """
 
@@ -45,11 +46,12 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     constant: bool = False
     panel: bool = False
     node: str = ""
+    given: dict[str, int] = {}
 
     @property
     def args(self) -> list[str]:
         """What is given by position."""
-        return [x for x in (self.input, self.second, self.param) if x]
+        return [x for x in (self.input, self.second, self.param, *self.given) if x]
 
 
 def declared(library: str) -> list[Declared]:
@@ -101,7 +103,7 @@ def _call(
     context: Callable[[Declared], dict[str, Value]],
 ) -> Instance:
     given = tuple(Operand(name, value) for name in (row.input, row.second) if name)
-    return Instance(library, row.operator, params, given, row.outputs, context(row))
+    return Instance(library, row.operator, {**row.given, **params}, given, row.outputs, context(row))
 
 
 def _kinds(program: Program) -> Iterator[Value]:

@@ -23,7 +23,7 @@ NO_TYPE = Outcome(
     CRASH, "load", "KeyError", "10", "frontend.py:_decode_type", "frontend:convert_tile",
     seen=Seen(frames=("opera.run.worker:_timed:276", "tvm.frontend:_decode_type:9")),
 )  # fmt: skip
-SIMPLE = ("torch.abs", "torch.clone", "torch.add", "torch.maximum", "torch.zeros_like")
+SIMPLE = ("torch.abs", "torch.clone", "torch.add", "torch.maximum", "torch.zeros_like", "torch.Tensor.new_ones")
 PANEL = ("torch.square", "torch.sum", "torch.flatten", "torch.isfinite")
 NO_KERNEL = Outcome(UNSUPPORTED, "load", "NotImplementedError", "no kernel")
 FORM = Outcome(
@@ -160,6 +160,20 @@ def test_the_simplest_of_those_that_fail_stands_for_all() -> None:
             next(x for x in libraries.get("torch").simplest(of("torch.tile")) if x.operator == operator)
         ]
         assert incidental(Answers(NO_TYPE, shown), kept).others == others and kept[-1].operator == last
+
+
+def test_openvino_gives_a_shape_to_an_input_that_the_exported_program_does_not_use() -> None:
+    """`matrix_rank` of nothing is 0 in the exported program: its operator, and that it is given nothing, decide nothing."""
+    pytest.importorskip("openvino")
+    given, call = (Operand("input", Tensor.of(np.ones((0, 3), "float32"))),), {"args": ["input"], "kwargs": []}
+    context: dict[str, Value] = {"kind": "function", "call": call}  # type: ignore[dict-item]
+    kept: list[Program] = [Instance("torch", "torch.linalg.matrix_rank", {}, given, (), context)]
+    with Probe(workers=1) as probe:
+        ask = Asker(probe, Question(frontend="openvino-torch", variant="exported-program"))
+        ask.budget = Budget(60.0)
+        [ask.target] = ask.look(kept)
+        assert incidental(ask, kept).others == ("torch.linalg.matrix_rank",)
+    assert kept[-1].operator == "torch.Tensor.new_ones" and kept[-1].params == {"size": 1}
 
 
 @pytest.mark.full  # two dozen models go to TFLite, most of a minute; what follows from answers is tested above
