@@ -72,6 +72,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         rounded: How many programs like it are wrong by rounding alone, as a screen has it, and how many by more.
         exact: What the first wrong integer would be without the bounds of its dtype, where that does not hold it, or nothing.
         written: Whether blame lays it on the exporter of what it is given, and another frontend tries that.
+        unexported: In which form the library itself cannot write it down either, where an exporter stops, or nothing.
         odd: Whether NaN is expected where finite numbers are given.
         beyond: Which inputs of its program are not as is documented of them (`undocumented`), or nothing.
         arising: What an operator makes of a NaN or an infinity that arises inside (`lawful.arising`), or nothing.
@@ -102,6 +103,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     rounded: tuple[int, int] = (0, 0)
     exact: str = ""
     written: bool = False
+    unexported: str = ""
     limit: str = ""
     invalid: bool = False
     refused: str = ""
@@ -133,6 +135,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"the same answer is given by {of.alike}: check by the documentation that not the expected one is wrong"
     if of.written:
         yield "its exporter wrote wrongly what it is given: what the exporter's own frontend shows is to be filed"
+    if of.unexported:
+        yield f"the library itself cannot write it down as a {of.unexported} either, in the same words: ask there first"
     if of.parts:
         yield f"it is made of {listed(of.parts)}, wrong by itself: what that shows is to be filed"
     if of.off:

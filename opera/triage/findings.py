@@ -327,6 +327,9 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     rounded=(0, 0) if of is None or (laid is not None and laid.settled) else of.rounded,
                     cut="" if of is None else of.cut,
                     written=laid is not None and laid.verdict == EXPORTER and not exports,
+                    unexported=lawful.unexported(
+                        chosen.member, verdicts.of_test(workspace, chosen.member.test) if exports else ()
+                    ),
                     odd=_odd(chosen),
                     exact="" if of is None or (laid is not None and laid.settled) else of.exact,
                     beyond="" if laid is None else laid.beyond,

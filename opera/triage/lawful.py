@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
-from opera import libraries
+from opera import compilers, libraries
 from opera.compilers import NODE
-from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, REFUSED, UNSTABLE, UNSUPPORTED
+from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, REFUSED, UNEXPORTED, UNSTABLE, UNSUPPORTED
+from opera.store.rows import Verdict
 from opera.triage import blame, others
 from opera.triage import route as routes
 from opera.triage.blame import Blame
@@ -21,6 +23,10 @@ from opera.triage.shrink import simpler, smaller
 NO_NUMBER = re.compile(r"\bnot (?:nan|-?inf)\b")
 """How it is told that an operator by itself gives something else than what is no number."""
 WRONG = (CRASH, ABORT, REFUSED, INCONSISTENT)
+FOREIGN = "onnx"
+"""The artefact that exporters under test write; others are made by the library itself."""
+WORDS = 4
+"""First words of what is raised, by which two exports fail of one thing."""
 
 
 def dying(chosen: Choice, laid: Blame | None) -> str:
@@ -83,6 +89,23 @@ def by_route(chosen: Choice, laid: Blame | None) -> bool:
     """
     asked = laid.evidence if laid is not None and chosen.verdict.variant in routes.OWN else ()
     return any(x.kind == ROUTE and x.right and not x.lucky and x.way.rpartition(" ")[2] in routes.OWN for x in asked)
+
+
+def unexported(shown: Verdict, stored: Iterable[Verdict]) -> str:
+    """Return the form in which a library itself cannot write a model down either, for the same exception in the same words, of
+    an exporter that stops; or nothing.
+
+    Args:
+        shown: What the exporter shows of a test; `stored`: what was stored of that by all frontends.
+    """
+    said = " ".join(shown.outcome.message.split()[:WORDS])
+    if not said or shown.outcome.verdict != CRASH or not compilers.exporter(*shown.frontend.rpartition("-")[::2]):
+        return ""
+    failed = [x for x in stored if (x.outcome.verdict, x.outcome.symptom) == (UNEXPORTED, shown.outcome.symptom)]
+    forms = [
+        compilers.artefact(*x.frontend.rpartition("-")[::2], x.variant) for x in failed if said in x.outcome.message
+    ]
+    return next((x for x in forms if x and x != FOREIGN), "")
 
 
 def arising(chosen: Choice, laid: Blame | None) -> str:

@@ -13,10 +13,11 @@ from opera.libraries.documented import Wrong
 from opera.libraries.onnx import schemas
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, Outcome
+from opera.programs.verdicts import CRASH, UNEXPORTED, Outcome
+from opera.store.rows import Verdict
 from opera.triage.blame import Blame
 from opera.triage.evidence import Evidence
-from opera.triage.lawful import arising, by_route, dying, invalid, optional, refused
+from opera.triage.lawful import arising, by_route, dying, invalid, optional, refused, unexported
 from opera.triage.part import OTHER, ROUTE, shows
 from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
@@ -47,6 +48,27 @@ def test_who_fails_on_what_nobody_runs_is_told_where_no_library_s_own_word_stand
     assert not told("openvino-onnx", "abort", verdict="inconsistent"), "it may give the same wrong answer"
     assert not told("openvino-torch", "abort"), "its own word stands"
     assert not dying(shown("openvino-onnx"), None)
+
+
+def test_what_the_library_cannot_write_down_itself_is_not_laid_on_an_exporter() -> None:
+    """TensorFlow's freezing adds a function twice of `ctc_loss`: its SavedModel says so, too."""
+    says = "Attempting to add a duplicate function with name: body_Jy"
+
+    def of(frontend: str, variant: str, message: str, verdict: str = UNEXPORTED, symptom: str = "Invalid") -> Verdict:
+        found = judged("t", frontend, variant, "e", verdict, "export")
+        return msgspec.structs.replace(found, outcome=Outcome(verdict, "export", symptom, message))
+
+    crash = of("onnxexport-keras", "live", says, CRASH)
+    saved = of("openvino-keras", "saved-model", f"saved_model: {says[:-2]}xP")
+    assert unexported(crash, [saved]) == "saved_model"
+    for others in (
+        [of("openvino-keras", "onnx", f"onnx: {says}")],  # the exporter again
+        [of("openvino-keras", "saved-model", "saved_model: no such layer")],
+        [of("openvino-keras", "saved-model", saved.outcome.message, symptom="ValueError")],
+        [],
+    ):
+        assert not unexported(crash, others)
+    assert not unexported(of("openvino-keras", "live", says, CRASH), [saved]), "it exports nothing"
 
 
 def test_what_a_library_runs_itself_is_valid_and_what_an_evaluator_takes_is_asked_about() -> None:
