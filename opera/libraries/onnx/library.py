@@ -26,6 +26,7 @@ from opera.libraries.onnx import source as onnx_source
 from opera.libraries.onnx import stages
 from opera.libraries.onnx import undefined as onnx_undefined
 from opera.libraries.onnx import wrap as onnx_model
+from opera.libraries.onnx.nodes import all_nodes
 from opera.oracle.opinions import Opinion
 from opera.programs import degenerate, migrated, values
 from opera.programs.migrated import Artefact, Manifest
@@ -95,7 +96,7 @@ def wrap(captured: Captured, test: str, directory: Path) -> Manifest:
         fed = tuple(name for name in made.inputs if name not in constants)
         artefacts["onnx-constants"] = Artefact("model-constants.onnx", fed)
     versions, parsed = onnx_model.opset(program), onnx.load_model_from_string(model)
-    nodes, kinds = list(_all_nodes(made.nodes)), onnx_opsets.value_types(parsed)
+    nodes, kinds = list(all_nodes(made.nodes)), onnx_opsets.value_types(parsed)
     needs = onnx_opsets.needed(nodes, versions, kinds)
     newer = any(version < versions[domain] for domain, version in needs.items())
     rtol, atol = stages.granted(nodes, versions, captured.rtol, captured.atol)
@@ -295,7 +296,7 @@ def older(program: Program) -> list[Older]:
         types = onnx_opsets.value_types(onnx_model.inferred(program, made))
     except InvalidTest:  # what ONNX rejects has no other form either
         return []
-    nodes = list(_all_nodes(made.nodes))
+    nodes = list(all_nodes(made.nodes))
     least = onnx_opsets.needed(nodes, versions, types).get("", versions.get("", 0))
     return [
         Older(onnx_opsets.written_for(program, version), version >= least)
@@ -534,7 +535,7 @@ def facts(program: Program, made: onnx_model.Parts) -> set[str]:
     """
     declared = _declared("nondeterministic")
     operators, conditional = set(declared.get("operators", ())), declared.get("when", {})
-    used = {*program.operators, *(_signature(node) for node in _all_nodes(made.nodes))}
+    used = {*program.operators, *(_signature(node) for node in all_nodes(made.nodes))}
     settled = {call.operator for call in program.instances() if degenerate.holds(call)}
     settled -= {call.operator for call in program.instances() if not degenerate.holds(call)}
     tags = {"nondeterministic"} if used & operators - settled else set()
@@ -555,11 +556,3 @@ def _is_true(value: Value) -> bool:
 
 def _signature(node: Any) -> str:
     return f"{node.domain}::{node.op_type}" if node.domain else str(node.op_type)
-
-
-def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
-    for node in nodes:
-        yield node
-        for attr in node.attribute:
-            for graph in (*attr.graphs, *([attr.g] if attr.HasField("g") else [])):
-                yield from _all_nodes(graph.node)

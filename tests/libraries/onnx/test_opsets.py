@@ -8,6 +8,7 @@ import pytest
 from onnx import helper
 
 from opera.libraries.onnx import library, opsets
+from opera.libraries.onnx.nodes import all_nodes
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
@@ -62,7 +63,7 @@ def test_the_ir_version_stays_that_of_its_dtypes(tmp_path) -> None:
 def test_operators_of_subgraphs_and_other_domains_count() -> None:
     branch = helper.make_graph([helper.make_node("Gelu", ["x"], ["y"])], "branch", [], [])
     conditional = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
-    nodes = list(library._all_nodes([conditional]))
+    nodes = list(all_nodes([conditional]))
     assert opsets.needed(nodes, {"": 24}, {}) == {"": 24}
     assert opsets.needed(nodes, {"": 20}, {}) == {"": 20}
     assert opsets.needed(nodes[1:2], {"": 24}, {}) == {"": 20}
