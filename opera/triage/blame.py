@@ -332,13 +332,18 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
             continue
         other_frontend = compilers.frontend_name(document["compiler"], library)
         told = f"{document['compiler']} {document['version']}"
-        known = [x.outcome for x in of_test.get((other_frontend, name), ())]
-        if known:
+        stored = of_test.get((other_frontend, name), ())
+        if stored:
+            known = [x.outcome for x in stored if x.variant == about.variant] or [x.outcome for x in stored]
             found.append(Ask(OTHER, told, min(known, key=lambda x: WORST.index(x.verdict))))
         else:
-            usual = [x.name for x in compilers.frontend(document["compiler"], library).VARIANTS if x.after == "always"]
-            for x in usual if len(usual) > 1 else [""]:
-                way = f"{told} {routes.by(x)}" if x else told
+            variants = compilers.frontend(document["compiler"], library).VARIANTS
+            usual = [x.name for x in variants if x.after == "always"]
+            same = [
+                x.name for x in variants if x.name == about.variant == CONSTANTS
+            ]  # some inputs are none in what is shown
+            for x in same or (usual if len(usual) > 1 else [""]):
+                way = f"{told} {routes.by(x)}" if x and not same else told
                 found.append(Ask(OTHER, way, about.judged(frontend=other_frontend, variant=x, environment=name)))
         own = compilers.ways(compilers.frontend(document["compiler"], library)) if _special(about) else ()
         found += (

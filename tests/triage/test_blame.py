@@ -425,6 +425,17 @@ def test_what_varies_or_is_drawn_is_right_by_no_setting() -> None:
         assert by.endswith(told) and bool(by) is bool(told)
 
 
+def test_other_compilers_are_given_constants_where_what_is_shown_has_them(workspace: Workspace) -> None:
+    """TVM pads by constants alone: of pads that are an input it says that it does not support them, which nobody asked."""
+    seen = crash("load")
+    test = drafted(workspace, seen)
+    workspace.save_environment(ABOUT | {"compiler": "tvm", "version": "0.27"})
+    own = next(iter(workspace.environments()))
+    for variant, asked in (("inputs", ""), ("constants", "constants")):
+        rows = blame.questions(workspace, Subject("F1", own, "onnxruntime-onnx", variant, test, seen))
+        assert [(x.way, getattr(x.what, "variant", None)) for x in rows if x.kind == OTHER] == [("tvm 0.27", asked)]
+
+
 def test_other_compilers_are_asked_about_crashes_too(workspace: Workspace) -> None:
     seen = crash("infer")
     test = drafted(workspace, seen)
