@@ -61,24 +61,24 @@ def scaled(program: Program, first: Program) -> Iterator[Program]:
 
 def filled(program: Program) -> Iterator[Program]:
     """Yield the program whose first tensor is 0-d or empty as one whose tensors are not: 0-d ones of floats, or the first
-    alone, with an axis; 1, 2, 3 or 5 elements along axes that have none. Flags that are 0-d are no corner.
+    alone, with an axis; 1, 2, 3 or 5 elements along axes that have none. Flags that are 0-d are no corner. Of several tensors
+    that are all 0-d all have an axis then: operators such as `scatter_reduce` want one rank of all, and do not check it.
     """
     found = smaller.leaves(program)
+    level = len(found) > 1 and not any(x.shape for x in found)
     if not found or found[0].dtype == "bool" or (found[0].shape and 0 not in found[0].shape):
         return
 
     def change(leaf: Leaf, size: int, floats: bool) -> Leaf:
         if not leaf.shape:
-            return forms.shaped(leaf, (1,)) if floats == ("float" in leaf.dtype) else leaf
+            return forms.shaped(leaf, (1,)) if level or floats == ("float" in leaf.dtype) else leaf
         return forms.shaped(leaf, tuple(x or size for x in leaf.shape))
 
     made: dict[str, Program] = {}
     for size in (2, 1, 3, 5):
         to = partial(change, size=size, floats="float" in found[0].dtype)
-        for x in (
-            smaller.applied(partial(smaller.mapped, change=to), program),
-            smaller.applied(smaller.at(0, to), program),
-        ):
+        every = smaller.applied(partial(smaller.mapped, change=to), program)
+        for x in (every, None if level else smaller.applied(smaller.at(0, to), program)):
             if x is not None and x != program:
                 made[x.id] = x
     yield from made.values()
