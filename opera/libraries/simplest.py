@@ -62,6 +62,11 @@ def declared(library: str) -> list[Declared]:
     return [*msgspec.convert(told.get("simplest", []), list[Declared]), *of_nodes]
 
 
+def is_constant(call: Program) -> bool:
+    """Whether what a call returns hangs on none of its inputs, as is declared of its operator."""
+    return any(x.constant and (x.operator,) == call.operators for x in declared(call.library))
+
+
 def calls(
     library: str,
     program: Program,

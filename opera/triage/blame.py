@@ -33,14 +33,18 @@ from opera.compilers import (
     Way,
 )
 from opera.errors import NoAnswer
+from opera.libraries import simplest
+from opera.oracle.comparison import COUNT
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Program, Provenance
 from opera.programs.verdicts import (
     ABORT,
+    CRASH,
     FAILURES,
     INCONSISTENT,
     PASS,
+    REFUSED,
     SCREENED,
     UNSTABLE,
     VERDICTS,
@@ -164,7 +168,14 @@ def route(chosen: Choice, laid: Blame | None) -> str:
     if failed.outcome.verdict == UNSTABLE or "drawn" in failed.outcome.details:  # such a number may be right by luck
         given = []
     by = routes.route(failed.frontend, failed.variant, shown, given, other if crashes else (), crashes=crashes)
-    return "; ".join(filter(None, (by, _broken(laid))))
+    return "; ".join(filter(None, (by, _broken(laid), routes.CONSTANT_RESULT if _hangs_on_nothing(chosen) else "")))
+
+
+def _hangs_on_nothing(chosen: Choice) -> bool:
+    """Whether what a simple call that stops, or loses outputs, returns is known to hang on no input: that decides, then."""
+    of, shown = chosen.reduction, chosen.verdict.outcome
+    stops = shown.verdict in (CRASH, REFUSED) or (shown.verdict, shown.symptom) == (INCONSISTENT, COUNT)
+    return of is not None and stops and simplest.is_constant(of.program().program)
 
 
 def _broken(laid: Blame | None) -> str:

@@ -23,6 +23,8 @@ from opera.triage.shrink import simpler, smaller
 NO_NUMBER = re.compile(r"\bnot (?:nan|-?inf)\b")
 """How it is told that an operator by itself gives something else than what is no number."""
 WRONG = (CRASH, ABORT, REFUSED, INCONSISTENT)
+NO_RULE = re.compile(r"\bno (?:conversion rule|converter|implementation)\b")
+"""How it is told that a route has nothing for an operator: another one may have it."""
 FOREIGN = "onnx"
 """The artefact that exporters under test write; others are made by the library itself."""
 WORDS = 4
@@ -71,15 +73,17 @@ def optional(chosen: Choice) -> bool:
 
 
 def refused(chosen: Choice, laid: Blame | None) -> str:
-    """Return by which other routes, two or more, the compiler says that it does not support what crashes by the one that is
-    shown; nothing where another one says anything else: a feature that is there by no route is wanting.
+    """Return by which other routes the compiler says that it does not support what crashes by the one that is shown; nothing
+    where another one says anything else: a feature that is there by no route is wanting. Two must say so, or one that has a
+    rule for it (NO_RULE): "FFT op input element type must be f32".
 
     Of a plain form, and of how constants come to a model, nothing is said: other importers than that which fails are asked.
     """
     asked = laid.evidence if laid is not None and chosen.whole is None and _library(chosen) != "onnx" else ()
-    says = {x.way.rpartition(" ")[2]: x.shows.partition(":")[0] for x in asked if x.kind == ROUTE}
-    says = {variant: verdict for variant, verdict in says.items() if verdict != ERROR}
-    apart = len(says) > 1 and set(says.values()) == {UNSUPPORTED} and chosen.verdict.outcome.verdict == CRASH
+    rows = [x for x in asked if x.kind == ROUTE and x.shows.partition(":")[0] not in (ERROR, UNEXPORTED)]
+    says = {x.way.rpartition(" ")[2]: x.shows.partition(":")[0] for x in rows}
+    several = len(says) > 1 or not any(NO_RULE.search(x.shows) for x in rows)
+    apart = several and set(says.values()) == {UNSUPPORTED} and chosen.verdict.outcome.verdict == CRASH
     return listed([routes.by(x) for x in sorted(says)]) if apart else ""
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from drafted import ABOUT, FINDING, drafted
 from faults.onnx_faults import Silent
+from keras_instance import instance
 
 from opera import compilers
 from opera.compilers import (
@@ -49,10 +50,12 @@ from opera.store import examined, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, evidence, part
+from opera.triage import route as routes
 from opera.triage.blame import Blame, Subject
 from opera.triage.conditions import peculiar
 from opera.triage.findings import findings
 from opera.triage.part import AS_FOUND, CONSTANTS, INPUTS, KERNELS, OTHER, ROUTE, SEVERAL, WITHOUT, Tried
+from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice
@@ -423,6 +426,19 @@ def test_what_varies_or_is_drawn_is_right_by_no_setting() -> None:
         failed = Verdict("t", "tvm-onnx", "inputs", "e", outcome, "F1", "")
         by = blame.route(Choice(failed, failed), laid)
         assert by.endswith(told) and bool(by) is bool(told)
+
+
+@pytest.mark.parametrize(
+    ("operator", "symptom", "told"),
+    [("zeros_like", "count", True), ("zeros_like", "dtype", False), ("abs", "count", False)],
+)
+def test_what_loses_a_constant_is_told_as_that(operator: str, symptom: str, told: bool) -> None:
+    """OpenVINO drops an output that is a constant of TensorFlow's graph: that there are few elements makes it one."""
+    shown = msgspec.structs.replace(WRONG, symptom=symptom)
+    failed = Verdict("t", "openvino-keras", "live", "e", shown, "F1", "")
+    form = captured(instance(f"keras.ops.{operator}", {}, x=np.ones(2, "f4"))).form()
+    found = Reduction("F1", "e", "openvino-keras", "live", "t", form, shown)
+    assert (routes.CONSTANT_RESULT in blame.route(Choice(failed, failed, found), None)) is told
 
 
 def test_other_compilers_are_given_constants_where_what_is_shown_has_them(workspace: Workspace) -> None:

@@ -104,18 +104,24 @@ def test_what_a_schema_does_not_require_may_be_left_out(operator: str, told: tup
     ("routes", "told"),
     [
         (("unsupported", "unsupported"), "as an exported program and by its variant onnx"),
-        (("unsupported", "error"), ""),
-        (("unsupported",), ""),
+        (("unsupported", "error"), "as an exported program"),
+        (("unsupported",), "as an exported program"),
+        (("no rule",), ""),
+        (("no rule", "unsupported"), "as an exported program and by its variant onnx"),
+        (("unsupported", "unexported"), "as an exported program"),
         (("unsupported", "pass"), ""),
         (("unsupported", "crash"), ""),
         ((), ""),
     ],
 )
 def test_what_no_other_route_supports_asks_for_a_feature(routes: tuple[str, ...], told: str) -> None:
-    """A 5-d `grid_sample`: one route has no rule for it, one refuses it, and the third was called ready. Of one alone it is
-    often a rule that is wanting there."""
-    rows = zip(("exported-program", "onnx"), routes, strict=False)
-    laid = blamed(*((f"openvino-torch by its variant {x}", says, ROUTE) for x, says in rows))
+    """A 5-d `grid_sample`: one route has no rule for it, one refuses it, and the third was called ready. One alone that has no
+    rule is no word of what the compiler supports; one that refuses a dtype is (`fft2` of float64)."""
+    outcomes = {"no rule": Outcome("unsupported", "load", "RuntimeError", "no conversion rule for aten::grid_sampler")}
+    shows_ = [shows(outcomes.get(x, Outcome(x))) for x in routes]
+    rows = zip(("exported-program", "onnx"), shows_, strict=False)
+    evidence = (Evidence(f"openvino-torch by its variant {x}", says, kind=ROUTE) for x, says in rows)
+    laid = msgspec.structs.replace(blamed(), evidence=tuple(evidence))
     chosen = shown("openvino-torch")
     assert refused(chosen, laid) == told
     assert not refused(shown("openvino-onnx"), laid) and not refused(shown("openvino-torch", "inconsistent"), laid)
