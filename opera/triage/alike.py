@@ -13,6 +13,7 @@ from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import CRASH, REFUSED, Outcome
+from opera.triage.failure import spoils_memory
 
 SIMILAR = 0.6
 """Share of words, in order, that two normalised messages have in common if one is the other worded anew."""
@@ -25,8 +26,11 @@ def alike(one: Outcome, other: Outcome) -> bool:
     """Whether two failures of one test are the same one.
 
     Verdict, stage and symptom are the same; of exceptions also the file that raised them, or what they say but for line
-    numbers, boilerplate and a few words, for these change from version to version.
+    numbers, boilerplate and a few words, for these change from version to version. Memory that was overwritten is noticed
+    sooner or later, and by the CPU or the heap.
     """
+    if spoils_memory(one) and spoils_memory(other):
+        return True
     if (one.verdict, one.stage, one.symptom) != (other.verdict, other.stage, other.symptom):
         return False
     if one.verdict not in (CRASH, REFUSED):

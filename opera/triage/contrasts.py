@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from opera.programs.program import Graph, Instance, Program
-from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
+from opera.programs.values import Message, RandomTensor, Sequence, Tensor, Value
 from opera.triage.conditions import dtypes as dtypes_
 from opera.triage.conditions import removable
 from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT, number
@@ -52,8 +52,8 @@ COMES = {
     NO_ATTRIBUTE: ("an input", "an attribute of an older opset"),
 }
 """How it ends that an input comes to the model in some way → that, and with what else it passes, of a tensor."""
-CONSTRUCTED = "one that is constructed in the model"
-"""With what it passes of a sequence or an optional value."""
+CONSTRUCTED = {True: "what SequenceConstruct makes", False: "what SequenceEmpty makes"}
+"""Whether a sequence holds anything → with what it passes: other operators that make one are not asked about."""
 
 
 class Contrast(msgspec.Struct, frozen=True):
@@ -218,12 +218,12 @@ def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value
 
 def comes(besides: Iterable[str], program: Program) -> Iterator[Contrast]:
     """Yield how inputs come to the model, as far as a failure needs that (opera.triage.conditions.deciding)."""
-    lists = {x.name for x in program.inputs if isinstance(x.value, Sequence | Optional)}
+    lists = {x.name: bool(x.value.items) for x in program.inputs if isinstance(x.value, Sequence)}
     for says in besides:
         for ending, (own, other) in COMES.items():
             name = says.removesuffix(ending).strip()
             if says.endswith(ending):
-                made = CONSTRUCTED if name in lists else other
+                made = CONSTRUCTED[lists[name]] if name in lists else other
                 yield Contrast(f"how {name} comes to the model", own, passes=(made,))
 
 

@@ -63,7 +63,7 @@ def alike(frontend: str, one: Outcome, other: Outcome, *, elsewhere: bool = Fals
     if (one.verdict, one.stage) != (other.verdict, other.stage):
         return False
     if one.symptom != other.symptom:
-        return _spoils_memory(one) and _spoils_memory(other)
+        return spoils_memory(one) and spoils_memory(other)
     if one.verdict in DEATHS:
         return True
     one, other = unnamed(one), unnamed(other)
@@ -96,7 +96,7 @@ def lacks_axis(shown: Outcome) -> bool:
     return actual < expected
 
 
-def _spoils_memory(outcome: Outcome) -> bool:
+def spoils_memory(outcome: Outcome) -> bool:
     """Whether a process died of memory that was overwritten, or is not its own: by the CPU or by the heap's own checks,
     whichever came to it first."""
     return outcome.verdict == ABORT and (

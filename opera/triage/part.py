@@ -133,6 +133,7 @@ def decide(
        implementation computes it rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types,
        so what does not run must be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance.
        UNKNOWN where the runtime alone says that a file which the checker takes is wrong.
+       A frontend that is given an exported file: EXPORTER, where the exporter's own frontend gives the same wrong answer of it.
     5. The library's own inference of types, which a compiler without an importer is built with, says what it says: INFERENCE.
        It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where the code
        that converts it never reads what decides, or the importer makes the same of the program as of the one without that,
@@ -210,6 +211,9 @@ def decide(
     wrong = [x.way for x in apart if x.wrong]
     if exporter:
         return _exported(now, [*by[APART], *by[FILE]], typed=typed)
+    for found in by[OTHER] if now.verdict == INCONSISTENT and not any(x.right for x in apart) else ():
+        if found.way.partition(" ")[0] in writers and found.wrong and same_answer(found.outcome, now):
+            return EXPORTER, f"{found.way} gives the same answer of the file that it is given"
     for found in by[LAWFUL]:
         if native and is_unlawful(found.outcome) and found.outcome.message in now.message:
             return (

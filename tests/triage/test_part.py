@@ -214,6 +214,23 @@ def test_what_an_exported_file_does_not_draw_of_several_elements_is_its_exporter
         assert part.decide(constant, rows, {}, exporter=False, drawn=drawn, writers=writers)[0] != "exporter"
 
 
+def test_a_file_of_which_its_exporter_s_frontend_gives_the_same_wrong_answer_is_the_exporter_s() -> None:
+    """TVM is given a file in which RandomPosterization is drawn once for all: what its importer makes of that is right."""
+    same, other = WRONG, msgspec.structs.replace(WRONG, details={**WRONG.details, "actual": 7.0})
+    for shown, runs_apart, writers, verdict in (
+        (same, WRONG, ("onnxexport",), "exporter"),
+        (other, WRONG, ("onnxexport",), "conversion"),
+        (same, WRONG, (), "conversion"),
+        (same, RIGHT, ("onnxexport",), "kernel"),
+    ):
+        rows = [
+            Tried(AS_FOUND, "now", WRONG),
+            Tried(APART, "the module", runs_apart),
+            Tried(OTHER, "onnxexport 1", shown),
+        ]
+        assert part.decide(WRONG, rows, {}, exporter=False, writers=writers)[0] == verdict
+
+
 def test_a_wrapper_that_hands_out_no_tensor_of_no_bytes_is_no_kernel() -> None:
     refused = Outcome(CRASH, "infer", "ValueError", "Invalid tensor size.")
     found = part.decide(refused, [Tried(AS_FOUND, "now", refused)], tflite.PLACES, exporter=False)

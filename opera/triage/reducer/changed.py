@@ -64,12 +64,16 @@ def _returning(program: Program, known: Iterable[Program]) -> Iterator[Program]:
 
 
 def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Contrast]:
-    """Yield what becomes of a program whose result is an output of the model where a negation takes it, if that is `told` to
-    decide; and of one that is asked for outputs beside the first where it is asked for that alone."""
+    """Yield what becomes of a program whose result is an output of the model where another call takes it (a negation, or what
+    reshapes texts), if that is `told` to decide; and of one that is asked for outputs beside the first where it is asked for
+    that alone."""
     with suppress(Spent):
         chance = any(map(declared.declared, program.instances()))  # what is drawn may be right by chance
-        if RETURNED in told and not chance and any(x.verdict == PASS for x in ask.look(around.negated(program))):
-            yield Contrast("its result", "an output of the model", passes=("what a negation takes that is returned",))
+        made = around.negated(program) if RETURNED in told and not chance else []
+        right = [x for x, now in zip(made, ask.look(made), strict=True) if now.verdict == PASS]
+        for x in right[:1]:
+            behind = f"what {x.operators[-1]} takes, whose own result is returned"
+            yield Contrast("its result", "an output of the model", passes=(behind,))
     first = near.alone(program)
     if first is not None and ask.vanished(first):
         named = [n for n, x in enumerate(program.outputs) if x]

@@ -14,7 +14,7 @@ from opera.oracle.messages import gist
 from opera.oracle.signature import normalise
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
-from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, INVALID, REFUSED, UNEXPORTED, Outcome
+from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, INVALID, REFUSED, UNEXPORTED, Outcome
 from opera.triage.failure import is_invalid, nodes
 from opera.triage.reducer.asking import Asker
 from opera.triage.shrink import simpler, smaller
@@ -98,7 +98,9 @@ def _alike(ask: Asker, program: Program, calls: Sequence[Instance]) -> list[Inst
 
 def _tells(shown: Outcome) -> bool:
     """Whether a failure is of a kind that two programs show for one reason alone, if they show the same."""
-    return shown.verdict in (CRASH, REFUSED) or (shown.verdict == INCONSISTENT and shown.symptom in randomness.FORMS)
+    return shown.verdict in (ABORT, CRASH, REFUSED) or (
+        shown.verdict == INCONSISTENT and shown.symptom in randomness.FORMS
+    )
 
 
 def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> bool:
@@ -107,6 +109,8 @@ def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> boo
 
     A cast that a program has made of its input or result may be named by both: that is what fails then.
     """
+    if one.verdict == ABORT:  # it says nothing, and what both are given is all that they have in common
+        return True
     if one.verdict == INCONSISTENT:
         return all(one.details.get(x) == other.details.get(x) for x in ("expected", "actual", "output"))
     if is_invalid(one) and nodes(one) != nodes(other):

@@ -15,6 +15,7 @@ Leaf: TypeAlias = Tensor | RandomTensor
 Array: TypeAlias = np.ndarray[Any, Any]
 
 FLOAT = "float32"
+WIDE = "float64"
 ORDINARY = frozenset({FLOAT, "int64", "int32", "bool"})
 """Dtypes that everybody has, which strings are not; all others become one of these where the failure stays."""
 PLAIN = 64
