@@ -22,6 +22,7 @@ from opera import compilers, precision
 from opera.compilers import (
     APART,
     FILE,
+    LESS,
     NEWEST,
     OPSET,
     RECIPES,
@@ -70,6 +71,8 @@ OTHERS = tuple(
     Way(name, OPSET, f"at opset {x}", "load", told=(f"opset_version is below {x}", str(x)))
     for name, x in OPSETS.items()
 )
+UNREWRITTEN = Way("unrewritten", LESS, "optimize=False (torch.onnx.export)", "load")
+"""Without onnxscript's rewriting of what was translated."""
 DECOMPOSED = Way("source", SOURCE, "the code that translates it", "load")
 
 UNSUPPORTED = messages.table("onnxexport", "exporter")
@@ -106,7 +109,7 @@ class Torch:
     PACKAGES = ("torch.onnx", *PACKAGES)
     BEFORE = torch_operators.BEFORE
     EXPORTER, MAKES, RUNTIME = True, "onnx", onnxruntime.NAME
-    WAYS = (*WAYS, DECOMPOSED, LATEST, *OTHERS)
+    WAYS = (*WAYS, DECOMPOSED, LATEST, UNREWRITTEN, *OTHERS)
     UNPATCHED: Mapping[str, str] = torch_operators.UNPATCHED
     """torch.onnx.export decomposes, and builds its registry."""
 
@@ -121,8 +124,9 @@ class Torch:
         live.quicken()
         with torch.no_grad():
             opset = _opset(case.way)
-            version = {"opset_version": opset} if opset else {}
-            export = partial(recipe.export, live.module, str(path), live.args, live.inputs, live.outputs, **version)
+            options: dict[str, Any] = {"opset_version": opset} if opset else {}
+            options |= {"optimize": False} if case.way == UNREWRITTEN.name else {}
+            export = partial(recipe.export, live.module, str(path), live.args, live.inputs, live.outputs, **options)
             if case.way == DECOMPOSED.name:
                 raise Read(_translating(export))
             export()
@@ -132,7 +136,8 @@ class Torch:
         return case.model
 
     def compile(self, loaded: Path, case: Case) -> Any:
-        return _checked(loaded, "" if _opset(case.way) else case.way)
+        of_export = _opset(case.way) or case.way == UNREWRITTEN.name
+        return _checked(loaded, "" if of_export else case.way)
 
     def infer(self, compiled: Any, case: Case) -> list[Value]:
         """Run it. ONNX has hardly an operator for complex numbers: PyTorch's exporter makes pairs of them, as its docs say."""

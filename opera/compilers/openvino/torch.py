@@ -47,7 +47,7 @@ class Torch(Onnx):
     WAYS = (
         *Onnx.WAYS,
         Way(
-            UNSHAPED, GIVEN, "convert_model(program) without input=", "load", ("pt2",),
+            UNSHAPED, GIVEN, "convert_model(program) without input=", "load", PYTORCH,
             ("with input= given", "without input="),
         ),
         Way(
@@ -80,7 +80,7 @@ class Torch(Onnx):
                 traced = recipe.trace(live.module, live.args)
             except Exception as error:
                 raise NotTraced(f"PyTorch cannot trace it: {error}"[:300]) from None
-            if case.way == SHAPELESS:
+            if case.way in (UNSHAPED, SHAPELESS):
                 import openvino
 
                 return recipe.named(openvino.convert_model(traced, example_input=deepcopy(live.args)), feeds, ())

@@ -7,10 +7,10 @@ from opera.compilers.recipes.onnxexport import infer
 from opera.compilers.recipes.torch import call
 
 
-def export(model, path, args, tensors, outputs, **version):
+def export(model, path, args, tensors, outputs, **options):
     program = torch.export.export(model, args, strict=False)
     names = {"input_names": list(tensors), "output_names": list(outputs)}
-    torch.onnx.export(program, (), path, dynamo=True, verbose=False, external_data=False, **names, **version)
+    torch.onnx.export(program, (), path, dynamo=True, verbose=False, external_data=False, **names, **options)
     return path
 
 

@@ -34,7 +34,7 @@ from opera.compilers import (
 )
 from opera.compilers.shared import messages
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import BITS, Made, Read
+from opera.compilers.shared.packing import BITS, Made, Read, Refusal
 from opera.compilers.tvm import lawful, reading, trial
 from opera.compilers.tvm.interpreter import Declared, Interpreted, digest
 from opera.compilers.tvm.nodes import Each, FromFront
@@ -51,7 +51,7 @@ RECIPE = f"{RECIPES}.tvm"
 QUICK = "quick"
 """What is asked first: LLVM's optimiser takes two thirds of the time, and has nothing to do with the importer."""
 
-PLAIN = "plain"
+PLAIN, SHAPED = "plain", "shaped"
 """Without keep_params_in_input, which is off by default, initializers become constants of the module."""
 
 INPUT = "input "
@@ -88,6 +88,10 @@ class Onnx:
             PLAIN, GIVEN, "from_onnx(model) alone, its initializers constants", "load", ("onnx", "onnx-constants"),
             ("imported with keep_params_in_input=True", "without keep_params_in_input"),
         ),
+        Way(
+            SHAPED, GIVEN, "from_onnx(model, shape_dict=...), the shapes that it states", "load", ("onnx", "onnx-constants"),
+            ("imported without shape_dict", "with shape_dict"),
+        ),
         Way("source", SOURCE, "the code that converts it", "load", ("onnx", "onnx-constants", "pt2")),
     )  # fmt: skip
     PLACES: Mapping[str, str] = PLACES
@@ -98,12 +102,14 @@ class Onnx:
 
         if case.way == SOURCE:
             raise Read("\n".join(_sources(str(case.model))))
+        if case.way == SHAPED:
+            return _shaped(str(case.model))
         return _plain(str(case.model)) if case.way == PLAIN else recipe.load(str(case.model))
 
     def compile(self, loaded: Any, case: Case) -> Any:
         from opera.compilers.recipes import tvm as recipe
 
-        if case.way in ("", PLAIN):
+        if case.way in ("", PLAIN, SHAPED):
             return recipe.compile_module(loaded)
         module, *rest = loaded
         if case.way == "made":
@@ -202,6 +208,22 @@ def _unused(path: str) -> set[str]:
         main = module["main"]
         return {str(x) for x in main.params} - {str(x) for x in relax.analysis.free_vars(main.body)}
     return set()
+
+
+def _shaped(path: str) -> Any:
+    """Return what `load` does of the model with the shapes that it states itself; where an axis has no length it is imported as
+    one that is not known, but for that. Raises Refusal where there is no such axis: it makes no difference then."""
+    import onnx
+    from tvm.relax.frontend import detach_params
+    from tvm.relax.frontend.onnx import from_onnx
+
+    model = onnx.load(path)
+    dims = {x.name: x.type.tensor_type.shape.dim for x in model.graph.input}
+    shapes = {name: [y.dim_value for y in of] for name, of in dims.items() if all(y.HasField("dim_value") for y in of)}
+    if not any(0 in x for x in shapes.values()):
+        raise Refusal("no input has an axis of length 0")
+    module, params = detach_params(from_onnx(model, shape_dict=shapes, keep_params_in_input=True))
+    return module, [x.name for x in model.graph.input], params.get("main", ()), len(model.graph.output)
 
 
 def _plain(path: str) -> Any:

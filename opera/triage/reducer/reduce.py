@@ -433,10 +433,18 @@ def _tells_more(before: Outcome, now: Outcome) -> bool:
 def _with_elements(ask: Asker, program: Program) -> list[Program]:
     """Return the program with elements in its empty tensors, if it fails so, too: a library may take of nothing what it takes
     of nothing else, and no smaller program gets elements again.
+
+    Where numbers are wrong they may be so in another manner then (the largest row of nothing is the lowest float, that of a
+    matrix its largest element): what is wrong of elements is what is to be filed, and becomes the target.
     """
     tried = list(readable.filled(program)) if smaller.is_empty(program) else []
     failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]
-    return list(itertools.islice(filter(ask.fair, failing), 1))
+    if found := list(itertools.islice(filter(ask.fair, failing), 1)):
+        return found
+    wrong = [x for x, fails in zip(tried, ask.label(tried), strict=True) if fails]
+    for x in wrong[:1]:
+        ask.target = ask.outcomes[x.id]
+    return wrong[:1]
 
 
 def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
