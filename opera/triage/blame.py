@@ -79,7 +79,7 @@ from opera.triage.part import (
 )
 from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice, choose
-from opera.triage.sentence import NO_CONSTANT
+from opera.triage.sentence import CONSTANT_RESULT, NO_CONSTANT
 from opera.triage.shrink import simpler, smaller
 
 NOWHERE = Provenance("blame", "", "")
@@ -168,7 +168,7 @@ def route(chosen: Choice, laid: Blame | None) -> str:
     if failed.outcome.verdict == UNSTABLE or "drawn" in failed.outcome.details:  # such a number may be right by luck
         given = []
     by = routes.route(failed.frontend, failed.variant, shown, given, other if crashes else (), crashes=crashes)
-    return "; ".join(filter(None, (by, _broken(laid), routes.CONSTANT_RESULT if _hangs_on_nothing(chosen) else "")))
+    return "; ".join(filter(None, (by, _broken(laid), CONSTANT_RESULT if _hangs_on_nothing(chosen) else "")))
 
 
 def _hangs_on_nothing(chosen: Choice) -> bool:

@@ -147,7 +147,7 @@ def decide(
        is inferred wrongly). Run
        by other code of the compiler's own, only what is right tells: both may have one fault. No importer changes the model,
        and it is wrong with optimisations off, too: the KERNEL.
-    8. It is raised while the model is converted, or names a place in the compiler's sources: that place's part; INFERENCE, if
+    8. It is raised while the model is loaded, or names a place in the compiler's sources: that place's part; INFERENCE, if
        what the importer makes of the model without shapes is right, run apart. An operator by itself dies, varies, or fails in
        the same words: the KERNEL.
     9. It passes by two of these, which have the same kernels: other routes into the same compiler, not if by luck, where it
@@ -268,7 +268,7 @@ def decide(
     if alone is not None:
         return KERNEL, f"{_alone(alone.outcome) or 'an operator'} fails so by itself: {alone.way}"
     if now.stage == "load":
-        return CONVERSION, "it is raised while the model is converted"
+        return CONVERSION, "it is raised while the model is loaded"
     passes = [*(_by_constants(x) for x in by[CONSTANTS] if x.right), *(x.way for x in by[ROUTE] if x.right)]
     if len(passes) > 1:
         return CONVERSION, f"it passes by way of {listed(passes)}, which other parts convert"

@@ -19,8 +19,6 @@ OWN = {
 """Variant that takes the library's own model → the route, and what is given by it."""
 RIGHT, OTHERWISE = "right", "otherwise"
 """What a model shows by another route: it does not fail; it fails in another way, or is refused."""
-CONSTANT_RESULT = "its result hangs on no input"
-"""What is told beside the route of a simple call of which that is declared: what loses it loses whatever is constant."""
 
 
 def by(variant: str) -> str:

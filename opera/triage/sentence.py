@@ -30,6 +30,9 @@ EXPORTING = {
     "infer": "makes of {} a model that does not run",
 }
 """Stage → what an exporter did that is under test: what follows the export only shows what it is worth."""
+CONSTANT_RESULT = "its result hangs on no input"
+"""What is told beside the route of a simple call of which that is declared: what loses it loses whatever is constant."""
+NOTHING_LEFT = "where no operator is left of it"
 DECLARED_OTHERWISE = "DeclaredOtherwise"
 """What opera raises of a file that declares another dtype for an input than the model has that was exported."""
 TELLS_NOTHING = {
@@ -242,6 +245,7 @@ def _what(
         outcome.verdict == verdicts.INCONSISTENT and outcome.symptom == "dtype" and lowered(outcome.conversion_function)
     )
     inner = "" if typed else _inner(named, outcome.conversion_function)  # of what dtype it is a cast behind it decides
+    inner = "" if inner == NOTHING_LEFT and CONSTANT_RESULT in route else inner
     place = ", ".join(filter(None, (inner, route)))
     others = [x for x in others if x not in place.split()]
     also = (
@@ -533,7 +537,7 @@ def _inner(operator: str, function: str) -> str:
     if not inner or re.sub(r"[\W_]", "", name).lower() in known:
         return ""
     if made == NO_OPERATOR:
-        return "where no operator is left of it"
+        return NOTHING_LEFT
     return f"where it becomes {name}" if made else f"at its {name}"
 
 

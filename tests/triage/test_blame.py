@@ -50,7 +50,6 @@ from opera.store import examined, verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import blame, evidence, part
-from opera.triage import route as routes
 from opera.triage.blame import Blame, Subject
 from opera.triage.conditions import peculiar
 from opera.triage.findings import findings
@@ -59,6 +58,7 @@ from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice
+from opera.triage.sentence import CONSTANT_RESULT
 
 WRONG = Outcome(
     INCONSISTENT, "infer", "value", "output 'y': 1 of 2", details={"output": "y", "index": "[0]", "actual": 3.0}
@@ -418,7 +418,7 @@ def test_the_rule_that_is_broken_and_the_definition_that_is_wrong_are_told() -> 
 def test_what_varies_or_is_drawn_is_right_by_no_setting() -> None:
     """Memory that nobody wrote may hold the right number, once."""
     about = Subject("F1", "e", "tvm-onnx", "inputs", "t", WRONG)
-    [(way, _)] = compilers.given("tvm", "onnx").items()
+    way = next(iter(compilers.given("tvm", "onnx")))
     laid = blame.laid(about, [Tried(AS_FOUND, "now", WRONG), Tried(GIVEN, way, RIGHT)], 0.0)
     drawn = msgspec.structs.replace(WRONG, details={"drawn": "range", "why": "output 0 holds -2"})
     varies = msgspec.structs.replace(WRONG, verdict=UNSTABLE)
@@ -438,7 +438,7 @@ def test_what_loses_a_constant_is_told_as_that(operator: str, symptom: str, told
     failed = Verdict("t", "openvino-keras", "live", "e", shown, "F1", "")
     form = captured(instance(f"keras.ops.{operator}", {}, x=np.ones(2, "f4"))).form()
     found = Reduction("F1", "e", "openvino-keras", "live", "t", form, shown)
-    assert (routes.CONSTANT_RESULT in blame.route(Choice(failed, failed, found), None)) is told
+    assert (CONSTANT_RESULT in blame.route(Choice(failed, failed, found), None)) is told
 
 
 def test_other_compilers_are_given_constants_where_what_is_shown_has_them(workspace: Workspace) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from opera.oracle import declared, screens
-from opera.programs.program import Instance, Program
+from opera.programs.program import Graph, Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import (
     ABORT,
@@ -156,7 +156,9 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         given = condition.kind in (FORM, INPUT) or condition.says.endswith(NO_CONSTANT)
         if given and how in (CRASH, REFUSED):  # what runs then, though wrongly, has a second cause
             passing = passing or [x for x, now in shown if now.verdict == INCONSISTENT]
-        if condition.around and any(now.verdict in FAILURES for _, now in shown):
+        failing = [x for x, now in shown if now.verdict in FAILURES] if condition.around else []
+        alone = _made_alone(failing) if condition.says == RETURNED else []
+        if len(failing) > sum(now.verdict in FAILURES for now in ask.look(alone)):
             return False  # of one other call it is hidden, or shows in another way
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
@@ -165,6 +167,19 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         return not any(_wrong_as(ask, program, now) for now in ask.look(others))
     except Spent:
         return False
+
+
+def _made_alone(programs: Iterable[Program]) -> list[Instance]:
+    """Return the call behind another one, given what that is given: what fails of it alone tells nothing of that one (no Neg of
+    ONNX's takes uint8)."""
+    graphs = [x for x in programs if isinstance(x, Graph) and len(x.calls) > 1 and x.inputs]
+    return [
+        Instance(
+            x.library, last.operator, last.params, (Operand(last.inputs[0].name, x.inputs[0].value),), (), last.context
+        )
+        for x in graphs
+        for last in x.calls[-1:]
+    ]
 
 
 def _wrong_as(ask: Look, program: Program, now: Outcome) -> bool:

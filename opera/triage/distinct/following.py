@@ -9,6 +9,7 @@ another. A finding follows one of its frontend and environment
 - of whose operator it is, where the one stops, the other returns a wrong dtype, and the same dtypes decide both;
 - that stops at the same place of the compiler's sources, or at a node of the same operator, in the same words, and they have
   an operator in common;
+- that is wrong in the same respect of what the model returns alone, and right once another call takes it;
 - that runs as soon as the model is given in the same other way, as blame saw (`by_one_way`).
 
 The one that was found first is first, but what is of whatever operator goes before what is of one.
@@ -32,6 +33,7 @@ from opera.triage import failure
 from opera.triage.conditions import removable
 from opera.triage.distinct import causes, kinship
 from opera.triage.reduction import Reduction
+from opera.triage.sentence import RETURNED
 
 NO_OPERATOR = frozenset(("Constant",))
 """What ONNX calls an operator and computes nothing: that two programs have it tells nothing."""
@@ -121,7 +123,9 @@ def conclude(sights: Iterable[Sight], origins: Mapping[Key, Collection[str]]) ->
     for x in sights:
         at[x.of.frontend, x.of.environment].append(x)
     for (_, environment), own in at.items():
-        for one, other, why in (*_beside(own, origins), *_untyped(own), *_mistyped(own), *_stopping(own)):
+        for one, other, why in (
+            *_beside(own, origins), *_untyped(own), *_mistyped(own), *_returned(own), *_stopping(own)
+        ):  # fmt: skip
             if one.name != other.name:
                 first, then = sorted((one, other), key=lambda x: x.age)
                 found[then.name, environment].setdefault(first.name, why)
@@ -230,13 +234,29 @@ def _typed(of: Reduction) -> list[str]:
     return sorted(filter(removable.is_dtype, kinship.decides(of)))
 
 
+def _returned(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
+    """Yield findings of wrong outputs that are right once another call takes them, each with the one before it: what collects
+    the outputs of a model is wrong, whatever they are of."""
+    last: dict[tuple[str, str], Sight] = {}
+    for x in sorted(own, key=lambda x: x.age):
+        shown = x.of.outcome
+        if shown.verdict == INCONSISTENT and RETURNED in kinship.decides(x.of):
+            y, last[x.of.variant, shown.symptom] = last.get((x.of.variant, shown.symptom), x), x
+            yield (
+                x,
+                y,
+                f"both have a wrong {shown.symptom} where the model returns it, and none where another call takes it",
+            )
+
+
 def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
     """Yield findings that stop at one place, in the same words, and have an operator in common, with the one before."""
     last: dict[tuple[str, ...], Sight] = {}
     for x in sorted(own, key=lambda x: x.age):
         shown = x.of.outcome
         converter, _, line = shown.conversion_function.partition("@")
-        place = line or (converter if location.names_converter(converter) else ", ".join(sorted(failure.nodes(shown))))
+        named = location.canonical(converter) if location.names_converter(converter) else ""  # of 2-d and of 3-d, too
+        place = line or named or ", ".join(sorted(failure.nodes(shown)))
         said = normalise(cause(shown.message))
         for operator in x.operators if shown.verdict in (CRASH, REFUSED) and place and said else ():
             like = (shown.verdict, shown.stage, place, said, operator)

@@ -15,6 +15,7 @@ from opera.programs.values import Tensor
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, Outcome
 from opera.triage.distinct.dividing import Reduced
 from opera.triage.distinct.following import First, GivenOtherwise, Sight, Turn, by_one_way, closure, conclude, standing
+from opera.triage.sentence import RETURNED
 
 E = "e"
 KILLED = Outcome(ABORT, "infer", "SIGSEGV", "")
@@ -163,6 +164,33 @@ def test_what_runs_as_soon_as_the_model_is_given_otherwise_follows_the_one_befor
     }  # fmt: skip
     known = {("F1", E): (First("F2", "beside"),)}
     assert by_one_way(Turn(known, ages), given[:2]) == known, "once is enough"
+
+
+@pytest.mark.parametrize(
+    ("says", "symptom", "follows"),
+    [(RETURNED, "dtype", True), (RETURNED, "shape", False), ("float16 inputs", "dtype", False)],
+)
+def test_what_is_wrong_of_what_a_model_returns_alone_follows_another_such(
+    says: str, symptom: str, follows: bool
+) -> None:
+    """PyTorch's exporter takes outputs by the names that they had before it cast them back: of `abs` and of `any`."""
+    one, other = (Outcome(INCONSISTENT, "infer", x, "wrong") for x in ("dtype", symptom))
+    found = [
+        reduced("F1", "t1", program("Abs"), besides=(RETURNED, "float16 inputs"), outcome=one),
+        reduced("F2", "t2", program("Any"), besides=(says,), outcome=other),
+    ]
+    assert following(found) == ({"F2": ["F1"]} if follows else {})
+
+
+@pytest.mark.parametrize(("other", "follows"), [("_max_pool3d", True), ("_avg_pool2d", False)])
+def test_converters_of_one_name_but_for_dimensions_are_one_place(other: str, follows: bool) -> None:
+    """`stride=[]` is taken for a stride by both, and one line in each is to be mended."""
+    found = [
+        reduced(f"F{n}", f"t{n}", program(f"MaxPool{n + 1}d"),
+                outcome=Outcome(CRASH, "load", "E", "strides are ()", conversion_function=f"base:Importer.{at}"))
+        for n, at in ((1, "_max_pool2d"), (2, other))
+    ]  # fmt: skip
+    assert following(found) == ({"F2": ["F1"]} if follows else {})
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.sampled_from(["x", "y"])), max_size=8))
