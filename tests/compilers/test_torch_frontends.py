@@ -356,6 +356,15 @@ def test_which_function_translates_what_is_exported_is_known_where_it_raises_too
     assert stage == "load" and isinstance(error, Read) and re.fullmatch(told, str(error)), error
 
 
+def test_what_the_exporter_s_optimiser_drops_is_there_without_it(make, run):
+    """onnxscript takes what is added for a zero if it is within 1e-8 of that: `log(x + eps)` becomes `log(x)`."""
+    given = (torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
+    case, expected = make("live", "torch.nn.functional.poisson_nll_loss", *given, log_input=False)
+    for way, wrong in (("", True), (onnxexport.UNREWRITTEN.name, False)):
+        stage, outputs = run(onnxexport, msgspec.structs.replace(case, way=way))
+        assert stage == "done" and bool(compare(expected, outputs, case.outputs, None, None).symptom) is wrong, outputs
+
+
 @pytest.mark.parametrize("artefact", ["pt2", "live"])
 def test_what_no_type_inference_stops_is_right_as_numpy_has_it(artefact, make, run):
     """Reflection over an empty batch: OpenVINO asks of all axes whether they can be reflected."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from opera.programs.verdicts import INCONSISTENT, Outcome
-from opera.triage.alike import same_answer
+from opera.programs.verdicts import ABORT, INCONSISTENT, Outcome
+from opera.triage.alike import alike, same_answer
 
 
 def wrong(actual: Any, **more: Any) -> Outcome:
@@ -29,3 +29,18 @@ def wrong(actual: Any, **more: Any) -> Outcome:
 )
 def test_one_wrong_answer_is_the_same_within_what_is_tolerated(one: Outcome, other: Outcome, same: bool) -> None:
     assert same_answer(one, other) is same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (("oracle", "SIGABRT", "double free or corruption (out)"), ("oracle", "SIGSEGV", ""), True),
+        (("oracle", "SIGABRT", "free(): invalid pointer"), ("infer", "SIGSEGV", ""), True),
+        (("infer", "SIGABRT", "terminate called"), ("infer", "SIGSEGV", ""), False),
+        (("infer", "SIGFPE", ""), ("infer", "SIGSEGV", ""), False),
+    ],
+)
+def test_memory_that_is_overwritten_is_one_failure_whoever_notices(one: Any, other: Any, same: bool) -> None:
+    """OpenVINO's strings: "from the file's bytes it fails otherwise" was another signal for the same."""
+    outcomes = [Outcome(ABORT, *x) for x in (one, other)]
+    assert alike(*outcomes) is same

@@ -13,7 +13,7 @@ from keras_instance import instance
 from opera import libraries
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Named, Tensor, Value
-from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, UNSUPPORTED, Outcome, Seen
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, UNSUPPORTED, Outcome, Seen
 from opera.run.probe import Probe, Question
 from opera.triage.reducer import asking
 from opera.triage.reducer.asking import Asker, Budget
@@ -137,6 +137,14 @@ def test_a_program_that_fails_in_float32_too_has_an_operator_that_matters() -> N
     ask.reference = lambda x: [y.value for y in x.inputs]  # type: ignore[method-assign]
     assert incidental(ask, kept).others == ()
     assert len(kept) == 1
+
+
+def test_what_ends_the_process_of_an_odd_input_whatever_is_called_is_told_of_the_input() -> None:
+    """Identity of strings kills OpenVINO's process as Split does."""
+    killed = Outcome(ABORT, "infer", "SIGABRT", "free(): invalid pointer")
+    kept: list[Program] = [of("torch.tile")]
+    found = incidental(Answers(killed, {"torch.tile": killed, "torch.clone": killed}), kept)
+    assert found.others == ("torch.tile",) and kept[-1].operator == "torch.clone"
 
 
 @pytest.mark.parametrize("hangs", [True, False])
