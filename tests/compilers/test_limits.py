@@ -72,3 +72,16 @@ def test_words_operators_and_dtypes_are_asked_for():
     assert not held("openvino", "SplitToSequence", Outcome(CRASH, "load", "RuntimeError", "no"))
     wants = Outcome(REFUSED, "load", "ValueError", "no", details={"claimed": "it wants a constant, and k is one"})
     assert held("tvm", "TopK", wants) and not held("tvm", "TopK", Outcome(REFUSED, "load", "ValueError", "no"))
+
+
+@pytest.mark.parametrize(
+    ("operator", "says", "wanted"),
+    [
+        ("Col2Im", "output_size must be a 1D input of shape [2]. Got: [3]", True),
+        ("Col2Im", "Col2Im 'pads' attribute must have size [4]. Got: 6", True),
+        ("Col2Im", "channels must be divisible by the kernel size product", False),
+        ("Other", "output_size must be a 1D input of shape [2]. Got: [3]", False),
+    ],
+)
+def test_openvino_s_col2im_has_two_spatial_axes(operator, says, wanted):
+    assert held("openvino", operator, Outcome(CRASH, "load", "RuntimeError", says)) is wanted
