@@ -22,7 +22,7 @@ from opera import compilers, precision
 from opera.compilers import (
     APART,
     FILE,
-    LESS,
+    GIVEN,
     NEWEST,
     OPSET,
     RECIPES,
@@ -71,7 +71,10 @@ OTHERS = tuple(
     Way(name, OPSET, f"at opset {x}", "load", told=(f"opset_version is below {x}", str(x)))
     for name, x in OPSETS.items()
 )
-UNREWRITTEN = Way("unrewritten", LESS, "optimize=False (torch.onnx.export)", "load")
+UNREWRITTEN = Way(
+    "unrewritten", GIVEN, "torch.onnx.export(optimize=False)", "load", ("live",),
+    ("exported with optimize=True, the default", "with optimize=False"),
+)  # fmt: skip
 """Without onnxscript's rewriting of what was translated."""
 DECOMPOSED = Way("source", SOURCE, "the code that translates it", "load")
 
