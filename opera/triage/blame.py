@@ -172,10 +172,13 @@ def route(chosen: Choice, laid: Blame | None) -> str:
 
 
 def _hangs_on_nothing(chosen: Choice) -> bool:
-    """Whether what a simple call that stops, or loses outputs, returns is known to hang on no input: that decides, then."""
+    """Whether what a simple call that stops, or loses outputs, returns is known to hang on no input, and no dtype is odd: that
+    decides, then."""
     of, shown = chosen.reduction, chosen.verdict.outcome
     stops = shown.verdict in (CRASH, REFUSED) or (shown.verdict, shown.symptom) == (INCONSISTENT, COUNT)
-    return of is not None and stops and simplest.is_constant(of.program().program)
+    program = of.program().program if of is not None else None
+    odd = program is not None and {x.dtype for x in smaller.leaves(program)} - simpler.ORDINARY
+    return program is not None and stops and not odd and simplest.is_constant(program)
 
 
 def _broken(laid: Blame | None) -> str:

@@ -429,14 +429,19 @@ def test_what_varies_or_is_drawn_is_right_by_no_setting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operator", "symptom", "told"),
-    [("zeros_like", "count", True), ("zeros_like", "dtype", False), ("abs", "count", False)],
+    ("operator", "dtype", "symptom", "told"),
+    [
+        ("zeros_like", "float32", "count", True),
+        ("zeros_like", "float32", "dtype", False),
+        ("zeros_like", "float16", "count", False),
+        ("abs", "float32", "count", False),
+    ],
 )
-def test_what_loses_a_constant_is_told_as_that(operator: str, symptom: str, told: bool) -> None:
+def test_what_loses_a_constant_is_told_as_that(operator: str, dtype: str, symptom: str, told: bool) -> None:
     """OpenVINO drops an output that is a constant of TensorFlow's graph: that there are few elements makes it one."""
     shown = msgspec.structs.replace(WRONG, symptom=symptom)
     failed = Verdict("t", "openvino-keras", "live", "e", shown, "F1", "")
-    form = captured(instance(f"keras.ops.{operator}", {}, x=np.ones(2, "f4"))).form()
+    form = captured(instance(f"keras.ops.{operator}", {}, x=np.ones(2, dtype))).form()
     found = Reduction("F1", "e", "openvino-keras", "live", "t", form, shown)
     assert (CONSTANT_RESULT in blame.route(Choice(failed, failed, found), None)) is told
 
