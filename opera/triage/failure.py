@@ -320,9 +320,13 @@ def severity(outcome: Outcome) -> float:
     return max((float(x) for x in numbers if isinstance(x, int | float)), default=1.0)
 
 
-def clearly(target: Outcome, shown: Outcome) -> bool:
+def clearly(target: Outcome, shown: Outcome, small: float = SMALL) -> bool:
     """Whether numbers that pass beside wrong ones are right, and not as wrong within tolerance: the effect of what is left out
     may be small (a peephole of a gate that is nearly shut), and another dtype's tolerance larger than it.
+
+    Args:
+        small: Share of what the wrong ones are off by that is nothing; 0 where it shrinks with what was changed: a variance of
+            4,096 numbers is hardly off by the divisor.
     """
     if target.symptom != "value" or shown.verdict != PASS:
         return True
@@ -331,4 +335,4 @@ def clearly(target: Outcome, shown: Outcome) -> bool:
     if 0 < off <= rtol:
         return False
     known = relative > 0 or absolute == 0  # where 0 is expected nothing is so many times as large
-    return (known and relative <= max(rtol / CLEARLY[0], off * SMALL)) or absolute <= atol / CLEARLY[1]
+    return (known and relative <= max(rtol / CLEARLY[0], off * small)) or absolute <= atol / CLEARLY[1]

@@ -94,7 +94,8 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     shown, [fails] = ask.outcomes[program.id], ask.label([program])
     wrong = target.verdict == INCONSISTENT
     if ask.runs(program):
-        return contrasts.PASSES if clearly(target, shown) and _surely(ask, target, own, program, change) else ""
+        sure = clearly(target, shown, 0.0) if change.form == contrasts.SHAPE else clearly(target, shown)
+        return contrasts.PASSES if sure and _surely(ask, target, own, program, change) else ""
     # of what hangs or dies, or is drawn, a script asks more
     judged = target.verdict in (CRASH, REFUSED, INCONSISTENT) and "drawn" not in target.details
     if _as_a_script(target, shown) if judged else fails:

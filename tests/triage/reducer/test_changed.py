@@ -59,6 +59,8 @@ def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say(
 def test_right_is_what_is_clearly_so_beside_a_wrong_one(off, told) -> None:
     wrong = Outcome(INCONSISTENT, "infer", "value", details={"max_rel": 0.047})
     assert clearly(wrong, Outcome(PASS, details={**off, "rtol": 1e-4, "atol": 1e-5})) is told
+    share = Outcome(PASS, details={"max_rel": 4e-5, "max_abs": 4e-3, "rtol": 1e-4, "atol": 1e-5})
+    assert not clearly(wrong, share, small=0.0), "of more numbers a wrong divisor tells less"
     slight = Outcome(INCONSISTENT, "infer", "value", details={"max_rel": 2e-7})
     assert not clearly(slight, Outcome(PASS, details={"max_rel": 2e-7, "rtol": 1e-4})), "float32's tolerance hides it"
     assert clearly(Outcome(CRASH, "load", "TypeError"), Outcome(PASS, details={**off, "rtol": 1e-4, "atol": 1e-5}))
