@@ -9,6 +9,7 @@ from opera.oracle.messages import cause
 from opera.oracle.signature import DTYPE, normalise
 from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED
 from opera.store.workspace import Workspace
+from opera.triage import failure
 from opera.triage.distinct import causes, kinship
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import brief
@@ -47,6 +48,8 @@ def alike(one: Reduction, other: Reduction) -> bool:
     kinds = {(x.frontend, x.outcome.verdict, x.outcome.stage, x.outcome.symptom, kinship.conditions(x)) for x in both}
     if len(kinds) > 1 or one.outcome.verdict not in (CRASH, REFUSED):
         return False
+    if failure.is_invalid(one.outcome) and not failure.nodes(one.outcome) & failure.nodes(other.outcome):
+        return False  # the checker says the same of whatever is invalid so
     names = _names(name for x in both for name in x.program().program.operators)
     messages = (DIMENSIONS.sub("", normalise(cause(x.outcome.message))).lower() for x in both)
     said = {" ".join(names.sub(" ", message).split()) for message in messages}

@@ -48,6 +48,20 @@ def test_twins_say_the_same_but_for_their_names(one: Reduction, other: Reduction
     assert twins.alike(one, other) == twins.alike(other, one) == twin
 
 
+@pytest.mark.parametrize(
+    ("says", "twin"),
+    [
+        ("[ShapeInferenceError] Inferred shape and existing shape differ in rank: (0) vs (1)", False),
+        ("[TypeInferenceError] (op_type:Neg, node name: n): X typestr: T, has unsupported type: tensor(uint8)", True),
+    ],
+)
+def test_what_the_checker_says_of_any_file_tells_of_no_twin(says: str, twin: bool) -> None:
+    """A norm drops an axis that it should keep, and a copy does not widen: both files differ in rank from what they state."""
+    invalid = Outcome(CRASH, "compile", "InferenceError", says)
+    one, other = (reduced(x, "", frontend="onnxexport-keras", outcome=invalid) for x in ("Normalization", "Copy"))
+    assert twins.alike(one, other) is twin
+
+
 def wrong(operator: str, symptom: str = "value", *deciding: str) -> Reduction:
     return reduced(operator, "", outcome=Outcome(INCONSISTENT, "infer", symptom, "it is off"), deciding=deciding)
 
