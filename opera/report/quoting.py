@@ -70,7 +70,10 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     types = [x for x in found if x.types and of_types(shown, outcome)]
     if any(x.about == "the types" for x in types):
         types = [x for x in types if x.about == "the types"]
-    return [x for x in found if not x.types or x in types]
+    kept = [x for x in found if not x.types or x in types]
+    return [
+        x for x in kept if not any(x.text in y.text for y in kept if y is not x)
+    ]  # a part of another says nothing more
 
 
 def tied(call: Instance, outcome: Outcome) -> bool:

@@ -275,3 +275,12 @@ def test_docstrings_are_quoted_by_parameter():
     doc = "Pool.\n\nArgs:\n    input: tensor :math:`(N)`\n    size (int): size of the\n      region\n\n    other: no\n"
     assert argument(doc, "size") == "size of the\nregion" and argument(doc, "missing") == ""
     assert quoted_of(argument(doc, "input")) == "tensor (N)"
+
+
+def test_a_sentence_is_not_quoted_twice():
+    """What is said of the very value is a part of what is said of the attribute."""
+    found = quotes_of(
+        "ReduceLogSum", {"noop_with_empty_axes": 1}, {"data": np.float32([5, 6])}, ("noop_with_empty_axes=1",),
+        wrong(1.60944, 5.0, "reduced"),
+    )  # fmt: skip
+    assert sum("returns the Log of input tensor" in x for x in found) == 1
