@@ -83,7 +83,7 @@ from opera.triage.sentence import CONSTANT_RESULT, NO_CONSTANT
 from opera.triage.shrink import simpler, smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 15
+RULES = 16
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -172,12 +172,14 @@ def route(chosen: Choice, laid: Blame | None) -> str:
 
 
 def _hangs_on_nothing(chosen: Choice) -> bool:
-    """Whether what a simple call that stops, or loses outputs, returns is known to hang on no input, and no dtype is odd: that
-    decides, then."""
+    """Whether what a simple call that stops, or loses outputs, returns is known to hang on no input, and what it is given is
+    ordinary: that decides, then."""
     of, shown = chosen.reduction, chosen.verdict.outcome
     stops = shown.verdict in (CRASH, REFUSED) or (shown.verdict, shown.symptom) == (INCONSISTENT, COUNT)
     program = of.program().program if of is not None else None
-    odd = program is not None and {x.dtype for x in smaller.leaves(program)} - simpler.ORDINARY
+    given = smaller.leaves(program) if program is not None else []
+    typed = program is not None and any("dtype" in x.params for x in program.instances())
+    odd = typed or any(x.dtype not in simpler.ORDINARY or 0 in x.shape or not x.shape for x in given)
     return program is not None and stops and not odd and simplest.is_constant(program)
 
 
@@ -346,9 +348,10 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
             continue
         other_frontend = compilers.frontend_name(document["compiler"], library)
         told = f"{document['compiler']} {document['version']}"
-        stored = of_test.get((other_frontend, name), ())
-        if stored:
-            known = [x.outcome for x in stored if x.variant == about.variant] or [x.outcome for x in stored]
+        seen = of_test.get((other_frontend, name), ())
+        if seen:
+            by_constants = [x.outcome for x in seen if x.variant == about.variant == CONSTANTS]
+            known = by_constants or [x.outcome for x in seen]
             found.append(Ask(OTHER, told, min(known, key=lambda x: WORST.index(x.verdict))))
         else:
             variants = compilers.frontend(document["compiler"], library).VARIANTS

@@ -136,7 +136,7 @@ def doubts(of: Standing) -> Iterator[str]:
     if of.written:
         yield "its exporter wrote wrongly what it is given: what the exporter's own frontend shows is to be filed"
     if of.unexported:
-        yield f"the library itself cannot write it down as a {of.unexported} either, in the same words: ask there first"
+        yield f"the library itself cannot make {of.unexported} of it either, in the same words: ask there first"
     if of.parts:
         yield f"it is made of {listed(of.parts)}, wrong by itself: what that shows is to be filed"
     if of.off:

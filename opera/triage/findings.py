@@ -201,7 +201,7 @@ def _given_otherwise(key: tuple[str, str], chosen: Choice, known: _Known) -> Ite
     if laid is not None and shown.verdict != UNSTABLE and "drawn" not in shown.details:
         for row in laid.evidence:
             if row.kind == GIVEN and row.right and not row.lucky:
-                yield following.GivenOtherwise(*key, chosen.verdict.frontend, row.way)
+                yield following.GivenOtherwise(*key, f"{chosen.verdict.frontend} {chosen.verdict.variant}", row.way)
 
 
 def _in_turn(finding: Finding, firsts: Sequence[following.First]) -> Finding:

@@ -8,10 +8,12 @@ from typing import Any
 
 from opera import compilers, libraries
 from opera.compilers import NODE
+from opera.oracle.signature import DTYPE
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, REFUSED, UNEXPORTED, UNSTABLE, UNSUPPORTED
 from opera.store.rows import Verdict
 from opera.triage import blame, others
 from opera.triage import route as routes
+from opera.triage.alike import same_words
 from opera.triage.blame import Blame
 from opera.triage.conditions import removable
 from opera.triage.part import ROUTE, listed
@@ -23,12 +25,8 @@ from opera.triage.shrink import simpler, smaller
 NO_NUMBER = re.compile(r"\bnot (?:nan|-?inf)\b")
 """How it is told that an operator by itself gives something else than what is no number."""
 WRONG = (CRASH, ABORT, REFUSED, INCONSISTENT)
-NO_RULE = re.compile(r"\bno (?:conversion rule|converter|implementation)\b")
-"""How it is told that a route has nothing for an operator: another one may have it."""
-FOREIGN = "onnx"
-"""The artefact that exporters under test write; others are made by the library itself."""
-WORDS = 4
-"""First words of what is raised, by which two exports fail of one thing."""
+TYPE = re.compile(rf"\b{DTYPE}\b")
+"""A dtype in a message, as native code or Python writes it."""
 
 
 def dying(chosen: Choice, laid: Blame | None) -> str:
@@ -74,16 +72,20 @@ def optional(chosen: Choice) -> bool:
 
 def refused(chosen: Choice, laid: Blame | None) -> str:
     """Return by which other routes the compiler says that it does not support what crashes by the one that is shown; nothing
-    where another one says anything else: a feature that is there by no route is wanting. Two must say so, or one that has a
-    rule for it (NO_RULE): "FFT op input element type must be f32".
+    where another one says anything else: a feature that is there by no route is wanting. Two must say so, or one that is given
+    the library's own model, too, and names a dtype: "FFT op input element type must be f32".
 
     Of a plain form, and of how constants come to a model, nothing is said: other importers than that which fails are asked.
     """
     asked = laid.evidence if laid is not None and chosen.whole is None and _library(chosen) != "onnx" else ()
     rows = [x for x in asked if x.kind == ROUTE and x.shows.partition(":")[0] not in (ERROR, UNEXPORTED)]
     says = {x.way.rpartition(" ")[2]: x.shows.partition(":")[0] for x in rows}
-    several = len(says) > 1 or not any(NO_RULE.search(x.shows) for x in rows)
-    apart = several and set(says.values()) == {UNSUPPORTED} and chosen.verdict.outcome.verdict == CRASH
+    typed = [x.way.rpartition(" ")[2] in routes.OWN and TYPE.search(x.shows) for x in rows]
+    apart = (
+        (len(says) > 1 or any(typed))
+        and set(says.values()) == {UNSUPPORTED}
+        and chosen.verdict.outcome.verdict == CRASH
+    )
     return listed([routes.by(x) for x in sorted(says)]) if apart else ""
 
 
@@ -102,14 +104,11 @@ def unexported(shown: Verdict, stored: Iterable[Verdict]) -> str:
     Args:
         shown: What the exporter shows of a test; `stored`: what was stored of that by all frontends.
     """
-    said = " ".join(shown.outcome.message.split()[:WORDS])
-    if not said or shown.outcome.verdict != CRASH or not compilers.exporter(*shown.frontend.rpartition("-")[::2]):
+    if shown.outcome.verdict != CRASH or not compilers.exporter(*shown.frontend.rpartition("-")[::2]):
         return ""
     failed = [x for x in stored if (x.outcome.verdict, x.outcome.symptom) == (UNEXPORTED, shown.outcome.symptom)]
-    forms = [
-        compilers.artefact(*x.frontend.rpartition("-")[::2], x.variant) for x in failed if said in x.outcome.message
-    ]
-    return next((x for x in forms if x and x != FOREIGN), "")
+    said = {x.variant: x.outcome.message.partition(": ")[2] for x in failed if x.variant in routes.OWN}
+    return next((routes.OWN[x][1] for x, says in said.items() if same_words(shown.outcome.message, says)), "")
 
 
 def arising(chosen: Choice, laid: Blame | None) -> str:

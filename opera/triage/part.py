@@ -17,6 +17,7 @@ from opera.compilers import (
     DECLARED,
     EACH,
     FILE,
+    GIVEN,
     INFERENCE,
     INTERFACE,
     KERNEL,
@@ -133,7 +134,8 @@ def decide(
        implementation computes it rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types,
        so what does not run must be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance.
        UNKNOWN where the runtime alone says that a file which the checker takes is wrong.
-       A frontend that is given an exported file: EXPORTER, where the exporter's own frontend gives the same wrong answer of it.
+       A frontend that is given an exported file: EXPORTER, where the exporter's own frontend gives the same wrong
+       answer of it, and what its importer made of it is as wrong, run apart.
     5. The library's own inference of types, which a compiler without an importer is built with, says what it says: INFERENCE.
        It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where the code
        that converts it never reads what decides, or the importer makes the same of the program as of the one without that,
@@ -210,8 +212,10 @@ def decide(
     apart = [x for x in by[APART] if x.right or x.wrong]
     wrong = [x.way for x in apart if x.wrong]
     if exporter:
-        return _exported(now, [*by[APART], *by[FILE]], typed=typed)
-    for found in by[OTHER] if now.verdict == INCONSISTENT and not any(x.right for x in apart) else ():
+        laid = _exported(now, [*by[APART], *by[FILE]], typed=typed)
+        given = next((x.way for x in by[GIVEN] if x.right), "")
+        return (EXPORTER, f"it is right by {given}") if laid[0] == UNKNOWN and given else laid
+    for found in by[OTHER] if now.verdict == INCONSISTENT and wrong and not any(x.right for x in apart) else ():
         if found.way.partition(" ")[0] in writers and found.wrong and same_answer(found.outcome, now):
             return EXPORTER, f"{found.way} gives the same answer of the file that it is given"
     for found in by[LAWFUL]:

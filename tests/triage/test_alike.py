@@ -38,6 +38,7 @@ def test_one_wrong_answer_is_the_same_within_what_is_tolerated(one: Outcome, oth
         (("oracle", "SIGABRT", "free(): invalid pointer"), ("infer", "SIGSEGV", ""), True),
         (("infer", "SIGABRT", "terminate called"), ("infer", "SIGSEGV", ""), False),
         (("infer", "SIGFPE", ""), ("infer", "SIGSEGV", ""), False),
+        (("load", "SIGSEGV", ""), ("infer", "SIGSEGV", ""), False),  # an importer's stack, and a kernel
     ],
 )
 def test_memory_that_is_overwritten_is_one_failure_whoever_notices(one: Any, other: Any, same: bool) -> None:

@@ -59,7 +59,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("a limit that the compiler states, so it may be closed as known: 32 bits", {"limit": "32 bits"}),
         ("such as rounding, was not asked", {"tags": (UNSCREENED,)}),
         ("its exporter wrote wrongly", {"written": True}),
-        ("the library itself cannot write it down as a saved_model", {"unexported": "saved_model"}),
+        ("the library itself cannot make a SavedModel of it either", {"unexported": "a SavedModel"}),
         ("it may be closed as rounding", {"off": "2 %"}),
         ("made of MIRROR_PAD (pad), wrong by itself", {"parts": ("MIRROR_PAD (pad)",)}),
         ("asked again, it passes", {"gone": "it passes"}),

@@ -60,7 +60,7 @@ def test_what_the_library_cannot_write_down_itself_is_not_laid_on_an_exporter() 
 
     crash = of("onnxexport-keras", "live", says, CRASH)
     saved = of("openvino-keras", "saved-model", f"saved_model: {says[:-2]}xP")
-    assert unexported(crash, [saved]) == "saved_model"
+    assert unexported(crash, [saved]) == "a SavedModel"
     for others in (
         [of("openvino-keras", "onnx", f"onnx: {says}")],  # the exporter again
         [of("openvino-keras", "saved-model", "saved_model: no such layer")],
@@ -104,11 +104,15 @@ def test_what_a_schema_does_not_require_may_be_left_out(operator: str, told: tup
     ("routes", "told"),
     [
         (("unsupported", "unsupported"), "as an exported program and by its variant onnx"),
-        (("unsupported", "error"), "as an exported program"),
-        (("unsupported",), "as an exported program"),
+        (("of f64", "error"), "as an exported program"),
+        (("unsupported", "error"), ""),
+        (("of f64",), "as an exported program"),
+        (("unsupported",), ""),
         (("no rule",), ""),
         (("no rule", "unsupported"), "as an exported program and by its variant onnx"),
-        (("unsupported", "unexported"), "as an exported program"),
+        (("of f64", "unexported"), "as an exported program"),
+        (("pass", "of f64"), ""),
+        (("error", "of f64"), ""),  # what it says is of the exporter's file
         (("unsupported", "pass"), ""),
         (("unsupported", "crash"), ""),
         ((), ""),
@@ -117,7 +121,11 @@ def test_what_a_schema_does_not_require_may_be_left_out(operator: str, told: tup
 def test_what_no_other_route_supports_asks_for_a_feature(routes: tuple[str, ...], told: str) -> None:
     """A 5-d `grid_sample`: one route has no rule for it, one refuses it, and the third was called ready. One alone that has no
     rule is no word of what the compiler supports; one that refuses a dtype is (`fft2` of float64)."""
-    outcomes = {"no rule": Outcome("unsupported", "load", "RuntimeError", "no conversion rule for aten::grid_sampler")}
+    words = {
+        "no rule": "no conversion rule for aten::grid_sampler",
+        "of f64": "input element type must be f32, f16 or bf16",
+    }
+    outcomes = {x: Outcome("unsupported", "load", "RuntimeError", says) for x, says in words.items()}
     shows_ = [shows(outcomes.get(x, Outcome(x))) for x in routes]
     rows = zip(("exported-program", "onnx"), shows_, strict=False)
     evidence = (Evidence(f"openvino-torch by its variant {x}", says, kind=ROUTE) for x, says in rows)

@@ -222,6 +222,7 @@ def test_a_file_of_which_its_exporter_s_frontend_gives_the_same_wrong_answer_is_
         (other, WRONG, ("onnxexport",), "conversion"),
         (same, WRONG, (), "conversion"),
         (same, RIGHT, ("onnxexport",), "kernel"),
+        (same, Outcome(UNSUPPORTED, "load"), ("onnxexport",), "unknown"),  # two may be wrong of a file that is right
     ):
         rows = [
             Tried(AS_FOUND, "now", WRONG),

@@ -218,7 +218,8 @@ def _shaped(path: str) -> Any:
     from tvm.relax.frontend.onnx import from_onnx
 
     model = onnx.load(path)
-    dims = {x.name: x.type.tensor_type.shape.dim for x in model.graph.input}
+    ranked = (x for x in model.graph.input if x.type.HasField("tensor_type") and x.type.tensor_type.HasField("shape"))
+    dims = {x.name: x.type.tensor_type.shape.dim for x in ranked}
     shapes = {name: [y.dim_value for y in of] for name, of in dims.items() if all(y.HasField("dim_value") for y in of)}
     if not any(0 in x for x in shapes.values()):
         raise Refusal("no input has an axis of length 0")

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from opera.oracle import declared, screens
 from opera.programs.program import Graph, Instance, Operand, Program
-from opera.programs.values import Tensor
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import (
     ABORT,
     CRASH,
@@ -54,6 +54,9 @@ class Look(Protocol):
 
     def fails(self, outcome: Outcome) -> bool:
         """Whether an outcome is the failure that is looked into."""
+
+    def reference(self, program: Program) -> list[Value] | None:
+        """Return what the library computes for a program, None where it rejects it."""
 
     def afresh(self, program: Program) -> Outcome:
         """Return what a program shows in a process of its own, asked again each time."""
@@ -157,8 +160,8 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         if given and how in (CRASH, REFUSED):  # what runs then, though wrongly, has a second cause
             passing = passing or [x for x, now in shown if now.verdict == INCONSISTENT]
         failing = [x for x, now in shown if now.verdict in FAILURES] if condition.around else []
-        alone = _made_alone(failing) if condition.says == RETURNED else []
-        if len(failing) > sum(now.verdict in FAILURES for now in ask.look(alone)):
+        behind = _behind(ask, program, failing) if condition.says == RETURNED and failing else []
+        if len(failing) > sum(now.verdict in FAILURES for now in ask.look(behind)):
             return False  # of one other call it is hidden, or shows in another way
         if not passing or any(x.verdict == PASS for x in ask.look(_made(program, condition.unless()))):
             return False
@@ -169,16 +172,16 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
         return False
 
 
-def _made_alone(programs: Iterable[Program]) -> list[Instance]:
-    """Return the call behind another one, given what that is given: what fails of it alone tells nothing of that one (no Neg of
-    ONNX's takes uint8)."""
-    graphs = [x for x in programs if isinstance(x, Graph) and len(x.calls) > 1 and x.inputs]
+def _behind(ask: Look, program: Program, programs: Iterable[Program]) -> list[Instance]:
+    """Return the calls behind a program, given what it should return: what fails of one alone tells nothing of the program (no
+    Neg of ONNX's takes uint8). None where that is not known."""
+    result = next(iter(ask.reference(program) or ()), None)
+    if result is None:
+        return []
+    last = [x.calls[-1] for x in programs if isinstance(x, Graph)]
     return [
-        Instance(
-            x.library, last.operator, last.params, (Operand(last.inputs[0].name, x.inputs[0].value),), (), last.context
-        )
-        for x in graphs
-        for last in x.calls[-1:]
+        Instance(program.library, x.operator, x.params, (Operand(x.inputs[0].name, result),), x.outputs, x.context)
+        for x in last
     ]
 
 

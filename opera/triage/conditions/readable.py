@@ -59,19 +59,24 @@ def scaled(program: Program, first: Program) -> Iterator[Program]:
         yield with_values(program, held)
 
 
-def filled(program: Program) -> Iterator[Program]:
+def filled(program: Program, *, level: bool = True) -> Iterator[Program]:
     """Yield the program whose first tensor is 0-d or empty as one whose tensors are not: 0-d ones of floats, or the first
     alone, with an axis; 1, 2, 3 or 5 elements along axes that have none. Flags that are 0-d are no corner. Of several tensors
-    that are all 0-d all have an axis then: operators such as `scatter_reduce` want one rank of all, and do not check it.
+    that are all 0-d all have an axis then (but for flags), if they are to be `level`: operators such as `scatter_reduce` want
+    one rank of all, and do not check it.
     """
     found = smaller.leaves(program)
-    level = len(found) > 1 and not any(x.shape for x in found)
+    level = level and len(found) > 1 and not any(x.shape for x in found)
     if not found or found[0].dtype == "bool" or (found[0].shape and 0 not in found[0].shape):
         return
 
     def change(leaf: Leaf, size: int, floats: bool) -> Leaf:
         if not leaf.shape:
-            return forms.shaped(leaf, (1,)) if level or floats == ("float" in leaf.dtype) else leaf
+            return (
+                forms.shaped(leaf, (1,))
+                if (level and leaf.dtype != "bool") or floats == ("float" in leaf.dtype)
+                else leaf
+            )
         return forms.shaped(leaf, tuple(x or size for x in leaf.shape))
 
     made: dict[str, Program] = {}

@@ -24,6 +24,7 @@ from typing import NamedTuple, TypeAlias
 
 from opera.oracle import location
 from opera.oracle.messages import cause
+from opera.oracle.randomness import FORMS
 from opera.oracle.signature import normalise
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED
 from opera.store import examined, verdicts
@@ -76,7 +77,7 @@ class Sight(NamedTuple):
 
 
 class GivenOtherwise(NamedTuple):
-    """A finding that runs as soon as its model is given in another `way`."""
+    """A finding that runs as soon as its model is given in another `way`; `frontend` is that with its variant."""
 
     finding: str
     environment: str
@@ -235,12 +236,12 @@ def _typed(of: Reduction) -> list[str]:
 
 
 def _returned(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
-    """Yield findings of wrong outputs that are right once another call takes them, each with the one before it: what collects
-    the outputs of a model is wrong, whatever they are of."""
+    """Yield findings of outputs of a wrong form that are right once another call takes them, each with the one before it: what
+    collects the outputs of a model is wrong, whatever they are of."""
     last: dict[tuple[str, str], Sight] = {}
     for x in sorted(own, key=lambda x: x.age):
         shown = x.of.outcome
-        if shown.verdict == INCONSISTENT and RETURNED in kinship.decides(x.of):
+        if shown.verdict == INCONSISTENT and shown.symptom in FORMS and RETURNED in kinship.decides(x.of):
             y, last[x.of.variant, shown.symptom] = last.get((x.of.variant, shown.symptom), x), x
             yield (
                 x,

@@ -144,10 +144,15 @@ class Asker:
         target = self.target
         if target is None:
             raise ValueError("nobody said what is to be found")
-        within = [x for x in self.within(programs) if self._names_axes(x) and self.plain(x)]
+        within = [x for x in programs if self.admits(x)]
         failing = dict(zip((x.id for x in within), map(self.fails, self.look(within)), strict=True))
         failing = {x.id: failing[x.id] and not self.excused(x) for x in within}
         return self.passed(programs, [failing.get(x.id, False) for x in programs])
+
+    def admits(self, program: Program) -> bool:
+        """Whether a reduction may end at a program: documentation admits it as far as the target, it names its axes, and its
+        numbers are as plain as they should be."""
+        return bool(self.within([program])) and self._names_axes(program) and self.plain(program)
 
     def fails(self, outcome: Outcome, *, elsewhere: bool = False) -> bool:
         """Whether an outcome is the target's failure. Whoever confirms what is expected of the target must do so here, too."""

@@ -15,7 +15,7 @@ from opera.oracle.signature import normalise
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, INVALID, REFUSED, UNEXPORTED, Outcome
-from opera.triage.failure import is_invalid, nodes
+from opera.triage.failure import is_invalid, nodes, spoils_memory
 from opera.triage.reducer.asking import Asker
 from opera.triage.shrink import simpler, smaller
 
@@ -109,8 +109,9 @@ def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> boo
 
     A cast that a program has made of its input or result may be named by both: that is what fails then.
     """
-    if one.verdict == ABORT:  # it says nothing, and what both are given is all that they have in common
-        return True
+    if one.verdict == ABORT:
+        alike = len({normalise(gist(x.message)) for x in (one, other)}) == 1
+        return alike or (spoils_memory(one) and spoils_memory(other))
     if one.verdict == INCONSISTENT:
         return all(one.details.get(x) == other.details.get(x) for x in ("expected", "actual", "output"))
     if is_invalid(one) and nodes(one) != nodes(other):

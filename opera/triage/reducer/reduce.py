@@ -19,6 +19,7 @@ from opera.libraries import Embedding
 from opera.oracle import draws, manner
 from opera.oracle.comparison import conceals
 from opera.oracle.messages import gist, one_line
+from opera.oracle.screens import AGREEING
 from opera.programs import migrated, values
 from opera.programs.program import Instance, Program, parse
 from opera.programs.values import Tensor, Value
@@ -30,6 +31,7 @@ from opera.programs.verdicts import (
     INVALID,
     OUT_OF_MEMORY,
     PASS,
+    REFUSED,
     TIMEOUT,
     UNSTABLE,
     UNSUPPORTED,
@@ -45,7 +47,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import contrasts
 from opera.triage.conditions import circumstances, deciding, dtypes, ordinary, readable
-from opera.triage.failure import NUMBERS, alike, words
+from opera.triage.failure import NUMBERS, alike, as_wrong, words
 from opera.triage.reducer import exact, inner, older, settings, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.changed import alone, outputs
@@ -152,6 +154,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         _alone(ask, kept)
         _one_output(ask, kept)
         _of_one_dtype(ask, kept)
+        _widened(ask, kept)
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
@@ -398,6 +401,16 @@ def _of_one_dtype(ask: Asker, kept: list[Program]) -> None:
             kept += [made] if made is not None and ask([made]) == [True] and ask.stands(made) else []
 
 
+def _widened(ask: Asker, kept: list[Program]) -> None:
+    """Make float64 of narrow floats with which it stops, if it does so too: more compilers have kernels of that, so that who
+    mends what is told sees it run. What returns a wrong dtype or number of narrow floats is about these.
+    """
+    narrow = {x.dtype for x in smaller.leaves(kept[-1]) if "float" in x.dtype} - {simpler.FLOAT, simpler.WIDE}
+    for dtype in sorted(narrow) if ask.outcomes[kept[-1].id].verdict in (CRASH, REFUSED) else ():
+        made = smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=simpler.WIDE), kept[-1])
+        kept += [made] if made is not None and ask([made]) == [True] and ask.stands(made) else []
+
+
 def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:
     """Leave out what a failure needed at first, and the smaller program means the same without: `axis=0` of one axis.
 
@@ -441,10 +454,17 @@ def _with_elements(ask: Asker, program: Program) -> list[Program]:
     failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]
     if found := list(itertools.islice(filter(ask.fair, failing), 1)):
         return found
-    wrong = [x for x, fails in zip(tried, ask.label(tried), strict=True) if fails]
-    for x in wrong[:1]:
-        ask.target = ask.outcomes[x.id]
-    return wrong[:1]
+    target = ask.target
+    if target is None or target.verdict != INCONSISTENT:
+        return []
+    for x in (x for x in tried if x not in failing and x.id in ask.outcomes and ask.admits(x)):
+        shown = ask.outcomes[x.id]
+        if as_wrong(target, shown) and (shown.details.get(AGREEING) or not target.details.get(AGREEING)):
+            ask.target = shown
+            if ask.fair(x):
+                return [x]
+            ask.target = target
+    return []
 
 
 def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
@@ -459,6 +479,8 @@ def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
     plain = (partial(readable.scaled, first=first), readable.counted, readable.sized)
     for made in (*corners, *plain, readable.occupied):  # of longer axes more may be taken
         tried = list(made((found or [program])[-1]))
+        if made is readable.filled and tried and all(x.verdict == INVALID for x in ask.look(tried)):
+            tried = list(readable.filled(program, level=False))  # bounds that are scalars take no axis
         if not tried or (made is readable.occupied and not _is_empty(ask, (found or [program])[-1])):
             continue
         failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]

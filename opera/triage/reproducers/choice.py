@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -186,8 +186,8 @@ def choose(
 ) -> Choice | None:
     """Return what shows a finding best: the smallest program that a member was reduced to, of operators that the compiler
     knows if there is one, whose outputs an independent implementation confirms if there is one, of ordinary numbers if
-    there is one, one of which is known since which version it fails, of small ones one of which is known what decides, and of
-    such the one that says least; else the first of its `candidates`.
+    there is one, one of which is known since which version it fails, one of tensors that have elements and axes, of small ones
+    one of which is known what decides, and of such the one that says least; else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings. Unless `plain` is
@@ -205,27 +205,7 @@ def choose(
         and migrated.folder(workspace.tests_folder, x.stored).is_dir()
     ]
     if reduced:
-        best = min(
-            reduced,
-            key=lambda x: (
-                x.outcome.verdict != UNSTABLE,
-                newer(x.outcome),
-                _by_chance(x.outcome),
-                messages.several(x.outcome.message),
-                x.outcome.verdict == INCONSISTENT and not x.outcome.details.get(AGREEING),
-                peculiar.is_special(x.program().program),
-                x.elements > SMALL and x.elements,
-                not x.incidental,
-                not x.explained,
-                not any(says.startswith(reduction.SINCE) for says in x.circumstances),
-                x.outcome.conversion_function.startswith(location.EXPANDED),
-                x.elements,
-                any(shapes.corners(x.program().program).values()),
-                not (x.deciding or x.besides or x.circumstances),
-                len(x.program().program.canonical()),
-                x.stored,
-            ),
-        )
+        best = min(reduced, key=_worst)
         member = members[best.test, best.environment, best.variant]
         if plain and (cut := _plain(workspace, best)) is not None:
             shown = msgspec.structs.replace(
@@ -243,6 +223,29 @@ def choose(
         called = tuple(dict.fromkeys((*best.incidental, *family, *called)))
         return Choice(_of_drawn(workspace, shown), member, told, called, unlike=unlike)
     return next((Choice(_of_drawn(workspace, x), x) for x in candidates(workspace, verdicts)), None)
+
+
+def _worst(x: Reduction) -> tuple[Any, ...]:
+    """Return what reductions are compared by, that first which shows a finding best: see `choose`."""
+    program = x.program().program
+    return (
+        x.outcome.verdict != UNSTABLE,
+        newer(x.outcome),
+        _by_chance(x.outcome),
+        messages.several(x.outcome.message),
+        x.outcome.verdict == INCONSISTENT and not x.outcome.details.get(AGREEING),
+        peculiar.is_special(program),
+        x.elements > SMALL and x.elements,
+        not x.incidental,
+        not x.explained,
+        not any(says.startswith(reduction.SINCE) for says in x.circumstances),
+        x.outcome.conversion_function.startswith(location.EXPANDED),
+        any(shapes.corners(program).values()),
+        x.elements,
+        not (x.deciding or x.besides or x.circumstances),
+        len(program.canonical()),
+        x.stored,
+    )
 
 
 def _plain(workspace: Workspace, of: Reduction) -> Reduction | None:

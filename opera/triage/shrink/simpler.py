@@ -14,8 +14,8 @@ from opera.programs.values import CONTAINERS, RandomTensor, Tensor, Value, widen
 Leaf: TypeAlias = Tensor | RandomTensor
 Array: TypeAlias = np.ndarray[Any, Any]
 
-FLOAT = "float32"
-WIDE = "float64"
+FLOAT, WIDE = "float32", "float64"
+"""The dtype that everybody has, and the one that holds all numbers of the narrower floats."""
 ORDINARY = frozenset({FLOAT, "int64", "int32", "bool"})
 """Dtypes that everybody has, which strings are not; all others become one of these where the failure stays."""
 PLAIN = 64

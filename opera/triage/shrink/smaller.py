@@ -42,8 +42,8 @@ def measure(program: Program, defaults: Defaults) -> Measure:
     """Return what programs are compared by: natural numbers, the first that differs decides, so that no search is endless.
 
     Calls, bytes of subgraphs and bodies, elements of all tensors, parameters that are not the default's, ranks, sum of all
-    dimensions, inputs and outputs that are given, tensors of exotic dtypes (float64 counts half), dtypes of data beside
-    float32, how much there is to read in the values, and characters of the canonical form.
+    dimensions, inputs and outputs that are given, tensors of exotic dtypes, dtypes of data beside float32, how much there is to
+    read in the values, and characters of the canonical form.
     """
     calls, found = program.instances(), leaves(program)
     shapes = [x.shape for x in found]
@@ -55,7 +55,7 @@ def measure(program: Program, defaults: Defaults) -> Measure:
         sum(map(len, shapes)),
         sum(map(sum, shapes)),
         sum(x.value is not None for call in calls for x in call.inputs) + sum(map(bool, program.outputs)),
-        sum(2 - (x.dtype == simpler.WIDE) for x in found if x.dtype not in simpler.ORDINARY),
+        sum(x.dtype not in simpler.ORDINARY for x in found),
         len(_of_data(program) - {simpler.FLOAT}),
         sum(map(simpler.cost, found)) + sum(simpler.cost(x) for call in calls for x in call.params.values()),
         len(program.canonical()),
@@ -484,11 +484,9 @@ def differing(program: Program) -> Program:
 
 
 def dtypes(program: Program, _: Defaults) -> Iterator[Step]:
-    """Yield what makes exotic dtypes ordinary, of all tensors of one, and of what names it; narrow floats at least float64, of
-    which more compilers have kernels; and all data float32."""
+    """Yield what makes exotic dtypes ordinary, of all tensors of one, and of what names it; and all data float32."""
     for dtype in sorted({x.dtype for x in leaves(program)} - simpler.ORDINARY):
-        wide = [simpler.WIDE] if "float" in dtype and dtype != simpler.WIDE else []
-        for other in (*simpler.ordinary(dtype), *wide):
+        for other in simpler.ordinary(dtype):
             yield partial(as_dtype, dtype=dtype, other=other)
     if _of_data(program) - {simpler.FLOAT}:
         yield _plain

@@ -48,6 +48,9 @@ class Exporter:
     def fails(self, outcome: Outcome) -> bool:
         return outcome == self.wrong
 
+    def reference(self, program: Program) -> list[Any]:
+        return [x.value for x in program.inputs]
+
     def told(self, program: Program) -> tuple[str, ...]:
         return deciding.decided(self, program, {}).besides  # type: ignore[arg-type]
 

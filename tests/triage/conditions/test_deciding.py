@@ -23,6 +23,9 @@ class Compiler:
     ) -> None:
         self.does, self.rejects, self.asked, self.stage = fails, rejects, 0, "load"
 
+    def reference(self, program):
+        return None
+
     def look(self, programs):
         self.asked += len(programs)
 

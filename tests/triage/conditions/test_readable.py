@@ -66,6 +66,8 @@ def test_what_is_0_d_or_empty_gets_elements_and_nothing_else_does(one: tuple[int
         assert len(first) == max(len(one), 1) and 0 not in first
         assert second == ((1,) if () == one == other else other), "`scatter_reduce` wants one rank of all"
         assert all(now == old for now, old in zip(first, one, strict=False) if old), "axes that are there stay"
+    alone = [smaller.leaves(x)[1].shape for x in readable.filled(program, level=False)]
+    assert set(alone) <= {other}, "the bounds of a Clip are scalars"
 
 
 def test_scales_are_those_of_the_test_and_are_not_counted() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from opsets import Opsets, f32
 from several_calls import node
 
+from opera.oracle.screens import AGREEING
 from opera.oracle.signature import Signature
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor
@@ -470,3 +471,67 @@ def test_what_hangs_is_waited_for_as_long_as_ten_usual_tests_take_and_never_long
     limits = reduce.hanging(Limits(most), usual)
     assert min(most, reduce.HANGS) <= limits.seconds <= most and limits.memory == Limits().memory
     assert limits.seconds >= min(most, 10.0 * min(usual, default=0.0))
+
+
+class Elements:
+    """Of whom a program shows what a test says, and which judges what is fair, or admitted, as it says."""
+
+    def __init__(self, target: Outcome, shown: Outcome, *, fair: bool = True, alike: bool = False) -> None:
+        self.target, self.outcomes = target, dict[str, Outcome]()
+        self._shown, self._fair, self._alike = shown, fair, alike
+
+    def __call__(self, programs: Sequence[Program]) -> list[bool]:
+        self.outcomes |= {x.id: self._shown for x in programs}
+        return [self._alike for _ in programs]
+
+    def admits(self, program: Program) -> bool:
+        return True
+
+    def fair(self, program: Program) -> bool:
+        return self._fair
+
+
+def wrong(actual: float, **more: Any) -> Outcome:
+    details = {"expected": 0.0, "actual": actual, "max_rel": 2.0, "max_abs": 2.0, **more}
+    return Outcome(INCONSISTENT, "infer", "value", "wrong", details=details)
+
+
+@pytest.mark.parametrize(
+    ("ask", "taken"),
+    [
+        (Elements(wrong(-3e38), wrong(6.0)), True),  # of nothing the lowest float, of a matrix its largest element
+        (Elements(wrong(-3e38), wrong(6.0), alike=True), True),
+        (Elements(wrong(-3e38), wrong(6.0), fair=False), False),
+        (Elements(wrong(-3e38), wrong(6.0), fair=False, alike=True), False),
+        (Elements(wrong(-3e38, **{AGREEING: "tvm"}), wrong(6.0)), False),
+        (Elements(wrong(-3e38), Outcome(CRASH, "infer", "E", "it stops")), False),
+        (Elements(Outcome(CRASH, "infer", "E", "it stops"), wrong(6.0)), False),
+    ],
+)
+def test_what_is_wrong_of_elements_is_reduced_in_the_place_of_nothing(ask: Elements, taken: bool) -> None:
+    target, program = ask.target, onnx("ReduceMax", {"data": f32(2, 0)})
+    found = reduce._with_elements(cast(Any, ask), program)
+    assert bool(found) is taken and all(0 not in x.inputs[0].value.shape for x in found)  # type: ignore[union-attr]
+    assert ask.target is target or (taken and ask.target is ask.outcomes[found[0].id])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "verdict", "made"), [("float16", CRASH, "float64"), ("float16", INCONSISTENT, ""), ("float64", CRASH, "")]
+)
+def test_narrow_floats_that_stop_become_float64(dtype: str, verdict: str, made: str) -> None:
+    """ONNX Runtime has no Attention of bfloat16, whose types are inferred wrongly of float64 as well."""
+
+    class Asked:
+        def __init__(self, program: Program) -> None:
+            self.outcomes = {program.id: Outcome(verdict, "load", "dtype")}
+
+        def __call__(self, programs: Sequence[Program]) -> list[bool]:
+            return [True for _ in programs]
+
+        def stands(self, program: Program) -> bool:
+            return True
+
+    program = onnx("Abs", {"X": Tensor.of(np.ones(2, dtype))})
+    kept: list[Program] = [program]
+    reduce._widened(cast(Any, Asked(program)), kept)
+    assert [x.inputs[0].value.dtype for x in kept[1:]] == ([made] if made else [])  # type: ignore[union-attr]

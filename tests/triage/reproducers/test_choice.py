@@ -15,7 +15,7 @@ from opera.programs.verdicts import CRASH, Outcome
 from opera.report import draft
 from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
-from opera.triage.reproducers.choice import Choice, _about, _needs, _shared
+from opera.triage.reproducers.choice import Choice, _about, _needs, _shared, _worst
 
 
 def reduction(
@@ -118,3 +118,12 @@ def test_where_a_title_has_little_room_the_input_that_seems_to_decide_stays():
 def test_an_operator_is_told_as_alike_where_what_is_told_decides_of_it_too(told, other, fits):
     one, two = (msgspec.structs.replace(LINEAR, deciding=(), besides=x) for x in (told, other))
     assert (_needs(one) <= _needs(two)) is fits
+
+
+def test_of_small_programs_one_of_tensors_with_elements_and_axes_is_shown() -> None:
+    """`acosh` of no bool stood for all that TVM does not promote."""
+    empty, single, several, large = (
+        msgspec.structs.replace(reduction((), sizes=x), elements=int(np.prod(x))) for x in ((0,), (), (3,), (50, 50))
+    )
+    assert sorted((large, empty, several, single), key=_worst)[0] is several
+    assert sorted((large, empty), key=_worst)[0] is empty
