@@ -179,8 +179,16 @@ def _behind(ask: Look, program: Program, programs: Iterable[Program]) -> list[In
     if result is None:
         return []
     last = [x.calls[-1] for x in programs if isinstance(x, Graph)]
+    named = any(program.outputs)  # else its library names none
     return [
-        Instance(program.library, x.operator, x.params, (Operand(x.inputs[0].name, result),), x.outputs, x.context)
+        Instance(
+            program.library,
+            x.operator,
+            x.params,
+            (Operand(x.inputs[0].name, result),),
+            x.outputs if named else (),
+            x.context,
+        )
         for x in last
     ]
 
