@@ -37,6 +37,8 @@ TEXTS = 6
 """Other texts in place of one that are asked about."""
 STATED, PLAINEST = 4, 2
 """Parameters that are left out and asked about, and values of each."""
+PRIME = 7
+"""Numbers after which such begin again: no axis is as long, along which all would be equal."""
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
@@ -159,8 +161,9 @@ def alone(
     The program with other texts in place of one that a parameter has, the shortest that tests of the corpus call the operator
     with; given what it leaves out and they do not (`dim`); and with what others have in place of one thing alone, of those that
     have other numbers besides, in another shape its own numbers again and again; of wrong outputs also those of another shape
-    that hold one number alone, with several: a mean of such is right anyway; and, before these, its own numbers in the opposite
-    order, of the other sign, and, of small tensors beside the first, the last one half and twice as large, a tensor each.
+    with 1, 2, 3, ...: what repeats may be right by that alone (a softmax along an axis of equal numbers); and, before these,
+    its own numbers in the opposite order, of the other sign, and, of small tensors beside the first, the last one half and
+    twice as large, a tensor each.
     """
     done = set[tuple[str, str]]()
     corpus = list(corpus)
@@ -451,13 +454,17 @@ def _tiled(program: Program, own: Program) -> Program | None:
 
 
 def _counted(program: Program) -> Program | None:
-    """Return a program with 1, 2, 3, ... in tensors that hold one number several times; None where none does."""
+    """Return a program with 1, 2, ..., PRIME in tensors of several numbers, again and again; None where there is none."""
     leaves = [x for x in smaller.leaves(program) if isinstance(x, Tensor) and x.dtype != "string"]
-    if not any(math.prod(x.shape) > 1 and len(set(simpler.numbers(x).ravel().tolist())) == 1 for x in leaves):
+    if not any(math.prod(x.shape) > 1 for x in leaves):
         return None
-    return smaller.applied(
-        lambda x: smaller.mapped(x, lambda leaf: leaf if smaller.states(leaf) else simpler.counted(leaf)), program
-    )
+
+    def counted(leaf: smaller.Leaf) -> smaller.Leaf:
+        if smaller.states(leaf) or leaf.dtype in ("string", "bool"):
+            return leaf
+        return simpler.numbered(np.arange(math.prod(leaf.shape)).reshape(leaf.shape) % PRIME + 1.0, leaf.dtype)
+
+    return smaller.applied(lambda x: smaller.mapped(x, counted), program)
 
 
 def rows(found: abc.Sequence[Contrast], *, wrong: bool, within: float | None = None) -> Iterator[str]:
