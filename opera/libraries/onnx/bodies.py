@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from opera import resources
+from opera.libraries.onnx.walk import all_nodes
 
 
 def inlined(model: Any) -> Any:
@@ -19,7 +19,7 @@ def inlined(model: Any) -> Any:
     import onnx
     import onnx.inliner
 
-    if any(x.op_type in _random() for x in _nodes(model.graph)):
+    if any(x.op_type in _random() for x in all_nodes(model.graph.node)):
         return None
     versions = {item.domain: item.version for item in model.opset_import}
     made = onnx.ModelProto.FromString(model.SerializeToString())
@@ -49,12 +49,3 @@ def _random() -> frozenset[str]:
     """Return the operators that may draw other numbers when they are run again: nothing can be compared then."""
     declared = resources.declaration("instrumentation", "onnx")["nondeterministic"]
     return frozenset((*declared["operators"], *declared["when"]))
-
-
-def _nodes(graph: Any) -> Iterator[Any]:
-    """Yield the nodes of a graph, and of those within."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _nodes(inner)

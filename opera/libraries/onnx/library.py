@@ -26,7 +26,7 @@ from opera.libraries.onnx import source as onnx_source
 from opera.libraries.onnx import stages
 from opera.libraries.onnx import undefined as onnx_undefined
 from opera.libraries.onnx import wrap as onnx_model
-from opera.libraries.onnx.nodes import all_nodes
+from opera.libraries.onnx.walk import all_nodes
 from opera.oracle.opinions import Opinion
 from opera.programs import degenerate, migrated, values
 from opera.programs.migrated import Artefact, Manifest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from onnx import AttributeProto
 
 from opera.capture.recorder import LeftOut
 from opera.libraries.onnx.codec import DTYPES, from_array, from_tensor_proto, type_name
+from opera.libraries.onnx.walk import all_nodes, graphs
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Message, Optional, RandomTensor, Sequence, Tensor, Value
 
@@ -190,7 +191,7 @@ def sketch(item: Any) -> Any:
 def outer_names(node: Any) -> list[str]:
     """Return the names of an outer scope that the subgraphs of a node refer to, sorted."""
     found: set[str] = set()
-    for graph in _graphs(node):
+    for graph in graphs(node):
         found |= _free_names(graph)
     return sorted(found)
 
@@ -203,21 +204,6 @@ def _free_names(graph: Any) -> set[str]:
         free |= ({name for name in node.input if name} | set(outer_names(node))) - known
         known.update(node.output)
     return free | ({item.name for item in graph.output} - known)
-
-
-def _graphs(node: Any) -> Iterator[Any]:
-    for attr in node.attribute:
-        if attr.type == AttributeProto.GRAPH:
-            yield attr.g
-        yield from attr.graphs
-
-
-def all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
-    """Yield nodes, and those of their subgraphs."""
-    for node in nodes:
-        yield node
-        for graph in _graphs(node):
-            yield from all_nodes(graph.node)
 
 
 def anonymous(graph: Any, name: str) -> Any:
@@ -246,7 +232,7 @@ def rename(graph: Any, named: Callable[[str], str]) -> None:
         node.ClearField("doc_string")
         node.input[:] = [named(name) for name in node.input]
         node.output[:] = [named(name) for name in node.output]
-        for subgraph in _graphs(node):
+        for subgraph in graphs(node):
             rename(subgraph, named)
 
 

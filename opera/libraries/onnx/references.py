@@ -18,6 +18,7 @@ from opera import plugins, resources
 from opera.errors import InvalidTest
 from opera.libraries.onnx import bodies, equivalents, mended, opsets, schemas
 from opera.libraries.onnx import codec as onnx_values
+from opera.libraries.onnx.walk import all_nodes
 from opera.oracle import comparison
 from opera.oracle.opinions import Opinion
 from opera.programs.case import Case
@@ -73,10 +74,8 @@ def unmended(path: Path, feeds: dict[str, Value]) -> list[Value] | None:
     model's, or it stops."""
     import onnx
 
-    from opera.libraries.onnx import nodes
-
     model = onnx.load(path)
-    every = nodes.all_nodes([*model.graph.node, *(x for function in model.functions for x in function.node)])
+    every = all_nodes([*model.graph.node, *(x for function in model.functions for x in function.node)])
     if {x.op_type for x in every}.isdisjoint(x.__name__ for x in mended.operators()):
         return None
     try:
@@ -335,7 +334,7 @@ def computed_by(name: str, model: Any, operator: str, feeds: dict[str, Value]) -
     from opera.libraries.onnx import nodes  # imports onnx, which `opera doctor --quick` does not wait for
 
     versions = nodes.opset_of(model)
-    older = opsets.needed(nodes.all_nodes(model.graph.node), versions, opsets.value_types(model))
+    older = opsets.needed(all_nodes(model.graph.node), versions, opsets.value_types(model))
     newer = any(version < versions[domain] for domain, version in older.items())
     manifest = Manifest(
         test="", instance="", library="onnx", operator=operator, exporter={}, inputs=tuple(feeds),

@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 
 from opera.libraries.onnx import library, opsets
-from opera.libraries.onnx.nodes import all_nodes
+from opera.libraries.onnx.walk import all_nodes
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import Tensor
