@@ -18,6 +18,7 @@ import onnx
 from opera.compilers.shared import messages
 from opera.errors import InvalidTest
 from opera.libraries.onnx import codec, library, nodes, opsets, references, wrap
+from opera.libraries.onnx.walk import all_nodes
 from opera.libraries.onnx.wrap import Parts
 from opera.oracle import comparison, conditioning, screens
 from opera.oracle.opinions import Opinion
@@ -267,7 +268,7 @@ def _runtime(model: Any, made: Parts) -> Answer:
     if not found.lacks:
         return found
     versions = nodes.opset_of(model)
-    older = opsets.needed(nodes.all_nodes(model.graph.node), versions, opsets.value_types(model))
+    older = opsets.needed(all_nodes(model.graph.node), versions, opsets.value_types(model))
     if not any(version < versions[domain] for domain, version in older.items()):
         return found
     with suppress(*REJECTED):  # there is no such model
