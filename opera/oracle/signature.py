@@ -88,6 +88,8 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 DTYPE = r"(?:u?int|float|bfloat|bf|complex|fp|f|i|u|s|b)\d+(?:_?e\d+m\d+\w*)?"
+TYPE = re.compile(rf"\b{DTYPE}\b")
+"""A dtype in a message, as native code or Python writes it."""
 RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (

@@ -71,9 +71,8 @@ def quotes(program: Program, shown: Choice, outcome: Outcome) -> list[Quote]:
     if any(x.about == "the types" for x in types):
         types = [x for x in types if x.about == "the types"]
     kept = [x for x in found if not x.types or x in types]
-    return [
-        x for x in kept if not any(x.text in y.text for y in kept if y is not x)
-    ]  # a part of another says nothing more
+    parts = [x for x in kept if any(x.text in y.text for y in kept if y is not x)]  # they say nothing more
+    return [x for x in kept if x not in parts]
 
 
 def tied(call: Instance, outcome: Outcome) -> bool:

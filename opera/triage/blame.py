@@ -339,6 +339,7 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
             names = about.constants if kind == CONSTANTS else ()
             way = f"{about.frontend} by its variant {other.name}"
             found.append(Ask(kind, way, about.judged(variant=other.name), names))
+    held = CONSTANTS if about.variant == CONSTANTS else None  # then some inputs are none in what is shown
     superseded = workspace.superseded()
     of_test: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in stored_verdicts.of_test(workspace, about.test):
@@ -350,15 +351,12 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
         told = f"{document['compiler']} {document['version']}"
         seen = of_test.get((other_frontend, name), ())
         if seen:
-            by_constants = [x.outcome for x in seen if x.variant == about.variant == CONSTANTS]
-            known = by_constants or [x.outcome for x in seen]
+            known = [x.outcome for x in seen if x.variant == held] or [x.outcome for x in seen]
             found.append(Ask(OTHER, told, min(known, key=lambda x: WORST.index(x.verdict))))
         else:
             variants = compilers.frontend(document["compiler"], library).VARIANTS
             usual = [x.name for x in variants if x.after == "always"]
-            same = [
-                x.name for x in variants if x.name == about.variant == CONSTANTS
-            ]  # some inputs are none in what is shown
+            same = [x.name for x in variants if x.name == held]
             for x in same or (usual if len(usual) > 1 else [""]):
                 way = f"{told} {routes.by(x)}" if x and not same else told
                 found.append(Ask(OTHER, way, about.judged(frontend=other_frontend, variant=x, environment=name)))

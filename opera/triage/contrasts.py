@@ -38,7 +38,7 @@ TEXTS = 6
 STATED, PLAINEST = 4, 2
 """Parameters that are left out and asked about, and values of each."""
 PRIME = 7
-"""Numbers after which such begin again: no axis is as long, along which all would be equal."""
+"""Numbers after which 1, 2, ... begin again: along few axes all are equal then."""
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
@@ -460,7 +460,7 @@ def _counted(program: Program) -> Program | None:
         return None
 
     def counted(leaf: smaller.Leaf) -> smaller.Leaf:
-        if smaller.states(leaf) or leaf.dtype in ("string", "bool"):
+        if not isinstance(leaf, Tensor) or smaller.states(leaf) or leaf.dtype in ("string", "bool"):
             return leaf
         return simpler.numbered(np.arange(math.prod(leaf.shape)).reshape(leaf.shape) % PRIME + 1.0, leaf.dtype)
 

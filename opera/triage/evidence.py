@@ -117,13 +117,13 @@ def _silent(tried: Tried, about: Subject) -> bool:
     is wrong by itself, other kernels are right, nothing is there to be left out, other numbers were drawn, none or several
     converters are known.
     """
-    if tried.outcome.symptom in UNKNOWN or (tried.kind == GIVEN and tried.outcome.symptom == Refusal.__name__):
+    if tried.outcome.symptom in UNKNOWN:
         return True
     of_body = tried.kind == BODY and not (tried.right or tried.wrong)
     drew = tried.kind not in (AS_FOUND, DECLARED, NODE) and _named(tried, about).message == DREW
     unknown = tried.kind == SOURCE and not converter(tried)
     sound = tried.kind == NODE and not is_faulty(tried.outcome)
-    sound |= tried.kind in (LESS, COUNTED) and tried.outcome.symptom == Refusal.__name__
+    sound |= tried.kind in (COUNTED, GIVEN, LESS) and tried.outcome.symptom == Refusal.__name__
     sound |= tried.kind == KERNELS and not tried.wrong
     return of_body or drew or unknown or sound or (tried.kind == LAWFUL and not is_unlawful(tried.outcome))
 

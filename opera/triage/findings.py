@@ -328,7 +328,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     cut="" if of is None else of.cut,
                     written=laid is not None and laid.verdict == EXPORTER and not exports,
                     unexported=lawful.unexported(
-                        chosen.member, verdicts.of_test(workspace, chosen.member.test) if exports else ()
+                        chosen.member, lambda: verdicts.of_test(workspace, chosen.member.test)
                     ),
                     odd=_odd(chosen),
                     exact="" if of is None or (laid is not None and laid.settled) else of.exact,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from opera import compilers, libraries
 from opera.compilers import NODE
-from opera.oracle.signature import DTYPE
+from opera.oracle.signature import TYPE
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, REFUSED, UNEXPORTED, UNSTABLE, UNSUPPORTED
 from opera.store.rows import Verdict
 from opera.triage import blame, others
@@ -25,8 +25,6 @@ from opera.triage.shrink import simpler, smaller
 NO_NUMBER = re.compile(r"\bnot (?:nan|-?inf)\b")
 """How it is told that an operator by itself gives something else than what is no number."""
 WRONG = (CRASH, ABORT, REFUSED, INCONSISTENT)
-TYPE = re.compile(rf"\b{DTYPE}\b")
-"""A dtype in a message, as native code or Python writes it."""
 
 
 def dying(chosen: Choice, laid: Blame | None) -> str:
@@ -97,16 +95,16 @@ def by_route(chosen: Choice, laid: Blame | None) -> bool:
     return any(x.kind == ROUTE and x.right and not x.lucky and x.way.rpartition(" ")[2] in routes.OWN for x in asked)
 
 
-def unexported(shown: Verdict, stored: Iterable[Verdict]) -> str:
+def unexported(shown: Verdict, stored: Callable[[], Iterable[Verdict]]) -> str:
     """Return the form in which a library itself cannot write a model down either, for the same exception in the same words, of
     an exporter that stops; or nothing.
 
     Args:
-        shown: What the exporter shows of a test; `stored`: what was stored of that by all frontends.
+        shown: What the exporter shows of a test; `stored`: returns what is stored of that by all frontends.
     """
     if shown.outcome.verdict != CRASH or not compilers.exporter(*shown.frontend.rpartition("-")[::2]):
         return ""
-    failed = [x for x in stored if (x.outcome.verdict, x.outcome.symptom) == (UNEXPORTED, shown.outcome.symptom)]
+    failed = [x for x in stored() if (x.outcome.verdict, x.outcome.symptom) == (UNEXPORTED, shown.outcome.symptom)]
     said = {x.variant: x.outcome.message.partition(": ")[2] for x in failed if x.variant in routes.OWN}
     return next((routes.OWN[x][1] for x, says in said.items() if same_words(shown.outcome.message, says)), "")
 

@@ -133,9 +133,8 @@ def decide(
        what is expected of the very file, whatever others make of it, or where ONNX's checker takes the file, another
        implementation computes it rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types,
        so what does not run must be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance.
-       UNKNOWN where the runtime alone says that a file which the checker takes is wrong.
-       A frontend that is given an exported file: EXPORTER, where the exporter's own frontend gives the same wrong
-       answer of it, and what its importer made of it is as wrong, run apart.
+       UNKNOWN where the runtime alone says that a file which the checker takes is wrong. Of a frontend that is given such a
+       file: EXPORTER, where the exporter's own frontend gives the same wrong answer, and the importer's result, run apart.
     5. The library's own inference of types, which a compiler without an importer is built with, says what it says: INFERENCE.
        It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where the code
        that converts it never reads what decides, or the importer makes the same of the program as of the one without that,
@@ -146,9 +145,8 @@ def decide(
     7. What the importer made is run apart: wrong, it is the CONVERSION, and so it is where it is right once its indices count
        from the front, as the compiler's operators take them, or equal numbers keep their order; right, what comes after it,
        the KERNEL, and where one operator by itself does not give what numpy gives, that is named (INFERENCE, where its shape
-       is inferred wrongly). Run
-       by other code of the compiler's own, only what is right tells: both may have one fault. No importer changes the model,
-       and it is wrong with optimisations off, too: the KERNEL.
+       is inferred wrongly). Run by other code of the compiler's own, only what is right tells: both may have one fault. No
+       importer changes the model, and it is wrong with optimisations off, too: the KERNEL.
     8. It is raised while the model is loaded, or names a place in the compiler's sources: that place's part; INFERENCE, if
        what the importer makes of the model without shapes is right, run apart. An operator by itself dies, varies, or fails in
        the same words: the KERNEL.

@@ -279,8 +279,11 @@ def test_docstrings_are_quoted_by_parameter():
 
 def test_a_sentence_is_not_quoted_twice():
     """What is said of the very value is a part of what is said of the attribute."""
-    found = quotes_of(
-        "ReduceLogSum", {"noop_with_empty_axes": 1}, {"data": np.float32([5, 6])}, ("noop_with_empty_axes=1",),
-        wrong(1.60944, 5.0, "reduced"),
-    )  # fmt: skip
-    assert sum("returns the Log of input tensor" in x for x in found) == 1
+    data = (Operand("data", Tensor.of(np.float32([5, 6]))),)
+    call = Instance("onnx", "ReduceLogSum", {"noop_with_empty_axes": 1}, data, ("reduced",), {"opset": {"": 18}})
+    told = ("noop_with_empty_axes=1",)
+    shown = type("Shown", (), {"deciding": told, "told": told})
+    outcome = wrong(1.6094379425048828, 5.0, "reduced")
+    outcome.details["index"] = "[0]"
+    found = quoting.quotes(call, shown, outcome)
+    assert [x.text.count("returns the Log of input tensor") for x in found] == [1]

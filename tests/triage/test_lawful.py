@@ -60,15 +60,15 @@ def test_what_the_library_cannot_write_down_itself_is_not_laid_on_an_exporter() 
 
     crash = of("onnxexport-keras", "live", says, CRASH)
     saved = of("openvino-keras", "saved-model", f"saved_model: {says[:-2]}xP")
-    assert unexported(crash, [saved]) == "a SavedModel"
+    assert unexported(crash, lambda: [saved]) == "a SavedModel"
     for others in (
         [of("openvino-keras", "onnx", f"onnx: {says}")],  # the exporter again
         [of("openvino-keras", "saved-model", "saved_model: no such layer")],
         [of("openvino-keras", "saved-model", saved.outcome.message, symptom="ValueError")],
         [],
     ):
-        assert not unexported(crash, others)
-    assert not unexported(of("openvino-keras", "live", says, CRASH), [saved]), "it exports nothing"
+        assert not unexported(crash, lambda of=others: of)
+    assert not unexported(of("openvino-keras", "live", says, CRASH), lambda: [saved]), "it exports nothing"
 
 
 def test_what_a_library_runs_itself_is_valid_and_what_an_evaluator_takes_is_asked_about() -> None:

@@ -52,7 +52,8 @@ QUICK = "quick"
 """What is asked first: LLVM's optimiser takes two thirds of the time, and has nothing to do with the importer."""
 
 PLAIN, SHAPED = "plain", "shaped"
-"""Without keep_params_in_input, which is off by default, initializers become constants of the module."""
+"""Without keep_params_in_input, which is off by default, initializers become constants of the module; and with shape_dict, in
+which a length of 0 is one."""
 
 INPUT = "input "
 """Before an input that may be left out, where it is told with parameters."""

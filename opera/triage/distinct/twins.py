@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from opera.oracle.messages import cause
-from opera.oracle.signature import DTYPE, normalise
+from opera.oracle.signature import TYPE, normalise
 from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED
 from opera.store.workspace import Workspace
 from opera.triage import failure
@@ -16,8 +16,6 @@ from opera.triage.sentence import brief
 
 WORDS = 8
 """Words that a message has at least, if it is to tell anything without the place where it was raised."""
-TYPE = re.compile(rf"\b{DTYPE}\b")
-"""A dtype in a message, as native code or Python writes it."""
 DIMENSIONS = re.compile(r"(?<=[a-z])[1-3]d", re.IGNORECASE)
 
 
