@@ -18,6 +18,8 @@ class Opinion(msgspec.Struct, frozen=True):
         precise: Whether it is the same computation in higher precision: who is nearer to it is right.
         equivalent: Whether it is another library's operator that is declared to compute the same: it has a vote only where it
             agrees with the expected outputs or with the compiler.
+        confirming: Whether it is of a program that should mean the same (in a wider dtype): it has a vote only where it agrees
+            with the expected outputs, and excuses nobody.
         computes_in: dtype → dtype, where it computes some in a narrower one by design (opera.compilers.Frontend): its outputs
             of such are within the tolerance of that.
     """
@@ -28,4 +30,5 @@ class Opinion(msgspec.Struct, frozen=True):
     error: str = ""
     precise: bool = False
     equivalent: bool = False
+    confirming: bool = False
     computes_in: dict[str, str] = {}

@@ -280,7 +280,7 @@ def _disputed(
             if contradicting:
                 numbers["contradicting"] = ", ".join(x.name for x, _ in contradicting)
             return Screening("", numbers)
-        elif not opinion.equivalent or _agree(manifest, actual, opinion.outputs, narrow):
+        elif not opinion.confirming and (not opinion.equivalent or _agree(manifest, actual, opinion.outputs, narrow)):
             contradicting.append((opinion, against))
     like = [
         pair

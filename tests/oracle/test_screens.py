@@ -251,6 +251,32 @@ def test_an_equivalent_of_another_library_votes_only_with_one_side(tmp_path, sta
     assert (found.reason, found.tags) == (reason, tags)
 
 
+@pytest.mark.parametrize(
+    ("says", "reason", "tags"), [(f32(1, np.e), "", ()), (f32(5, 5), DISPUTED, ()), (f32(7, 7), DISPUTED, ())]
+)
+def test_who_runs_it_in_a_wider_dtype_confirms_and_excuses_nobody(tmp_path, says, reason, tags):
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(1, np.e))
+    alike, wider = (
+        Opinion("other", True, [Tensor.of(f32(5, 5))]),
+        Opinion("x", True, [Tensor.of(says)], confirming=True),
+    )
+
+    class Both(Answers):
+        def further(self, *args):
+            yield from (alike, wider)
+
+    found = asked_of(Both(), manifest, tmp_path, instance, [Tensor.of(f32(5, 5))])
+    assert (found.reason, found.tags) == (reason, tags)
+    assert found.numbers.get(screens.AGREEING, "x") == "x"
+
+    class Alone(Answers):
+        def further(self, *args):
+            yield wider
+
+    found = asked_of(Alone(), manifest, tmp_path, instance, [Tensor.of(f32(5, 5))])
+    assert (found.reason, found.tags) == ("", () if reason == "" else (screens.SINGLE_REFERENCE,))
+
+
 def test_pytorch_is_asked_where_no_compiler_tells(tmp_path, monkeypatch):
     """ONNX's test of MaxUnpool with `output_shape` is wrong: the compiler is right, and the test disputed."""
     pytest.importorskip("torch")

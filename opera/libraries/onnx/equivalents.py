@@ -142,12 +142,15 @@ def padding(x: Any, given: Sequence[int] | None, auto_pad: str = "NOTSET") -> li
     return [0] * size if auto_pad == "VALID" else both[:size]
 
 
-def dims(x: Any, axes: Any, noop: int | None = 0) -> tuple[int, ...]:
-    """Return the axes that are reduced: all where none are given. Raises LookupError where that means none."""
-    found = () if axes is None else tuple(int(axis) for axis in axes)
-    if noop and not found:
-        raise LookupError("nothing is reduced")
-    return found or tuple(range(x.ndim))
+def reduced(of: Any, every: Mapping[str, Any]) -> Any:
+    """Return a reduction of a node: `of` takes a tensor, axes and whether they are kept, of length 1.
+
+    Of no axes all are reduced, or, with `noop_with_empty_axes`, one that is added: what is done beside the reduction is done.
+    """
+    x, axes = every["data"], tuple(int(axis) for axis in (() if every["axes"] is None else every["axes"]))
+    if every.get("noop_with_empty_axes") and not axes:
+        return of(x.unsqueeze(-1), (-1,), False)
+    return of(x, axes or tuple(range(x.ndim)), bool(every["keepdims"]))
 
 
 def torch_dtype(number: int) -> Any:
@@ -249,4 +252,4 @@ def recurrent(kind: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
     return (y, *(s.transpose(0, 1) if first else s for s in last))
 
 
-HELP: dict[str, Any] = {x.__name__: x for x in (nd, padding, dims, torch_dtype, cast, resized, unpooled, recurrent)}
+HELP: dict[str, Any] = {x.__name__: x for x in (nd, padding, reduced, torch_dtype, cast, resized, unpooled, recurrent)}

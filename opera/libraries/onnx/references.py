@@ -16,8 +16,7 @@ import numpy as np
 
 from opera import plugins, resources
 from opera.errors import InvalidTest
-from opera.libraries.onnx import bodies, equivalents, mended, opsets, schemas
-from opera.libraries.onnx import codec as onnx_values
+from opera.libraries.onnx import bodies, codec, equivalents, mended, opsets, retyping, schemas
 from opera.libraries.onnx.walk import all_nodes
 from opera.oracle import comparison
 from opera.oracle.opinions import Opinion
@@ -26,6 +25,7 @@ from opera.programs.migrated import Artefact, Manifest
 from opera.programs.values import Tensor, Value
 
 EVALUATOR = "reference-evaluator"
+NARROW, WIDE = ("bfloat16", "float16"), "float32"
 NEAR = 1e-2
 """How far from each other, relatively and absolutely, numbers are that may be rounded by one and not by the other."""
 
@@ -92,7 +92,7 @@ def _evaluated(model: Any, feeds: dict[str, Value], *, lawful: bool, **given: An
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            fed = {name: onnx_values.to_evaluator(value) for name, value in feeds.items()}
+            fed = {name: codec.to_evaluator(value) for name, value in feeds.items()}
             strict = {"check_shape_annotations": True} if lawful and _tells_declared() else {}
             ran = _unnamed(model) if strict else model
             results = _evaluator()(ran, **strict, **given).run(None, fed)
@@ -101,8 +101,8 @@ def _evaluated(model: Any, feeds: dict[str, Value], *, lawful: bool, **given: An
     except Exception as error:  # what operators raise for bad inputs is as various as numpy
         raise InvalidTest(f"the ONNX reference evaluator rejects the inputs: {_brief(error)}") from None
     kinds = [output.type for output in model.graph.output]
-    names = [onnx_values.type_name(kind) if kind.WhichOneof("value") else "" for kind in kinds]
-    return [onnx_values.from_evaluator(result, name) for result, name in zip(results, names, strict=True)]
+    names = [codec.type_name(kind) if kind.WhichOneof("value") else "" for kind in kinds]
+    return [codec.from_evaluator(result, name) for result, name in zip(results, names, strict=True)]
 
 
 @cache
@@ -177,7 +177,8 @@ def opinions(manifest: Manifest, directory: Path, inputs: list[Value], besides: 
 
 
 def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
-    """Ask the compilers that were not asked yet, one after the other, and PyTorch last: see `opera.libraries.Weighing`."""
+    """Ask the compilers that were not asked yet, one after the other, then PyTorch, and at last who was asked before, with
+    float32 for narrow floats: see `opera.libraries.Weighing`."""
     import onnx
 
     feeds = dict(zip(manifest.inputs, inputs, strict=True))
@@ -190,6 +191,40 @@ def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
             yield ask_compiler(name, manifest, path, feeds, ("onnx", "onnx-constants"))
     if (equivalent := equivalents.ask(onnx.load(path), feeds)).outputs is not None:
         yield equivalent
+    for name in independent.get("evaluator", ()) if any(_is_narrow(x) for x in feeds.values()) else ():
+        if name != besides and (found := _in_float32(name, onnx.load(path), manifest.operator, feeds)) is not None:
+            yield found
+
+
+def _is_narrow(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.dtype in NARROW
+
+
+def _in_float32(name: str, model: Any, operator: str, feeds: dict[str, Value]) -> Opinion | None:
+    """Return what a compiler computes for a ModelProto, which is changed: in float32 for narrow floats, then rounded to these;
+    None where it does not. A runtime may have no kernel of a narrow dtype, or of the opset that admits it."""
+    declared = [codec.schema_type(x.type) for x in model.graph.output]
+    for dtype in NARROW:
+        retyping.retype(model.graph, dtype, WIDE, _wide)
+    outputs = computed_by(name, model, operator, {k: _wide(x) if _is_narrow(x) else x for k, x in feeds.items()})
+    if outputs is None or len(outputs) != len(declared):
+        return None
+    narrow = {codec.element_type(codec.ELEMENT_TYPES[x]): x for x in NARROW}
+    rounded = [
+        _rounded(x, narrow[kind]) if kind in narrow and isinstance(x, Tensor) else x
+        for x, kind in zip(outputs, declared, strict=True)
+    ]
+    return Opinion(f"{name} in {WIDE}", True, rounded, confirming=True)
+
+
+def _wide(value: Value) -> Value:
+    return Tensor.of(value.numbers().astype(WIDE)) if isinstance(value, Tensor) else value
+
+
+def _rounded(value: Tensor, dtype: str) -> Tensor:
+    import ml_dtypes
+
+    return Tensor.of(value.numbers().astype(getattr(ml_dtypes, dtype) if dtype == "bfloat16" else dtype))
 
 
 def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:

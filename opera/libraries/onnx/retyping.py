@@ -1,4 +1,5 @@
-"""Bodies of `If`, `Loop` and `Scan` with values of another dtype: what a loop carries is of the type that its body states."""
+"""Graphs with values of another dtype: bodies of `If`, `Loop` and `Scan`, for what a loop carries is of the type that its body
+states, and whole models."""
 
 from __future__ import annotations
 
@@ -22,6 +23,12 @@ def retyped(message: Message, dtype: str, other: str, of: Callable[[Tensor], Ten
     if message.type != BODY or not {dtype, other} <= codec.ELEMENT_TYPES.keys():
         return message
     graph = codec.parse(message)
+    retype(graph, dtype, other, of)
+    return Message(BODY, graph.SerializeToString(deterministic=True))
+
+
+def retype(graph: Any, dtype: str, other: str, of: Callable[[Tensor], Tensor]) -> None:
+    """As `retyped`, of a GraphProto, which is changed."""
     before, now = codec.ELEMENT_TYPES[dtype], codec.ELEMENT_TYPES[other]
     for inner in _graphs(graph):
         for value in (*inner.input, *inner.output, *inner.value_info):
@@ -34,7 +41,6 @@ def retyped(message: Message, dtype: str, other: str, of: Callable[[Tensor], Ten
         for held in (*inner.initializer, *(x.t for x in attributes if x.HasField("t"))):
             if held.data_type == before:
                 held.CopyFrom(codec.tensor_proto(of(codec.from_tensor_proto(held)), held.name))
-    return Message(BODY, graph.SerializeToString(deterministic=True))
 
 
 def _graphs(graph: Any) -> Iterator[Any]:

@@ -107,6 +107,19 @@ def test_what_is_not_equivalent_has_no_opinion(operator, attributes, opset, why)
     assert found.equivalent and found.independent and why in found.error and (found.outputs is None) == bool(why)
 
 
+@pytest.mark.parametrize("operator", [x for x in equivalents.declared() if x.startswith("Reduce")])
+@pytest.mark.parametrize("noop", [0, 1])
+def test_a_reduction_of_no_axes_does_what_is_done_beside_it(operator, noop):
+    x = Tensor.of(np.float32([[1.0, 2.0], [3.0, 4.0]]))
+    node = helper.make_node(operator, ["x"], ["y"], noop_with_empty_axes=noop)
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy"]
+    graph = helper.make_graph([node], "g", info[:1], info[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    [found], [right] = equivalents.ask(model, {"x": x}).outputs, references.evaluate(model, {"x": x})
+    assert found.shape == right.shape
+    assert found.array() == pytest.approx(right.array(), rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("operator", "mode"), [("DepthToSpace", "DCR"), ("DepthToSpace", "CRD"), ("SpaceToDepth", None)]
 )

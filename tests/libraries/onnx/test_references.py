@@ -130,6 +130,28 @@ def test_a_compiler_that_takes_no_newer_opset_is_asked_with_the_oldest_that_mean
     assert isinstance(found, Tensor) and found.array() == pytest.approx([math.log(10)])
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_who_has_no_kernel_of_a_narrow_dtype_is_asked_in_float32(tmp_path: Path, dtype: str) -> None:
+    """OpenVINO and TVM, both without the logarithm, excused each other: ONNX Runtime has no ReduceLogSum of bfloat16."""
+    pytest.importorskip("onnxruntime")
+    newest = onnx.defs.onnx_opset_version()
+    given = (Operand("data", simpler.numbered(np.float64([10, 3]), dtype)),)
+    program = Instance(
+        "onnx", "ReduceLogSum", {"noop_with_empty_axes": 1}, given, ("reduced",), {"opset": {"": newest}}
+    )
+    manifest = library.wrap(Captured(program, Provenance("s", "f", "t")), "t" * 20, tmp_path)
+    inputs = [given[0].value]
+    told = {x.name: x for x in references.further(manifest, tmp_path, inputs, "tvm")}
+    wider = told["onnxruntime in float32"]
+    assert wider.confirming and wider.outputs is not None
+    [found] = wider.outputs
+    assert isinstance(found, Tensor) and found.dtype == dtype
+    assert found.numbers() == pytest.approx([math.log(10), math.log(3)], rel=1e-2)
+    assert "onnxruntime in float32" not in {
+        x.name for x in references.further(manifest, tmp_path, inputs, "onnxruntime")
+    }
+
+
 def test_what_a_body_and_the_evaluator_round_differently_is_no_reference() -> None:
     thirds = {"X": np.arange(1.0, 401).reshape(4, 100) / 3, "S": np.arange(1.0, 101) / 7}
     with pytest.raises(InvalidTest, match="no reference: ONNX's function body"):
