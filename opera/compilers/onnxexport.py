@@ -23,6 +23,7 @@ from opera.compilers import (
     APART,
     FILE,
     GIVEN,
+    LAWFUL,
     NEWEST,
     OPSET,
     RECIPES,
@@ -38,7 +39,7 @@ from opera.compilers import (
 )
 from opera.compilers.shared import keras_live, messages, onnx_bodies, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import Read, Refusal, Told
+from opera.compilers.shared.packing import Read, Refusal, Told, Unlawful
 from opera.programs.values import Tensor, Value
 
 NAME = "onnxexport"
@@ -76,6 +77,7 @@ UNREWRITTEN = Way(
     ("exported with optimize=True, the default", "with optimize=False"),
 )  # fmt: skip
 """Without onnxscript's rewriting of what was translated."""
+TRACED = Way("traced", LAWFUL, "TensorFlow's trace of the model, before anything is exported", "load")
 DECOMPOSED = Way("source", SOURCE, "the code that translates it", "load")
 
 UNSUPPORTED = messages.table("onnxexport", "exporter")
@@ -194,7 +196,7 @@ class Keras:
     VARIANTS = (Variant("live", "live", preload=(keras_live.BACKEND,), exports="model.onnx"),)
     PACKAGES = PACKAGES
     EXPORTER, MAKES, RUNTIME = True, "onnx", onnxruntime.NAME
-    WAYS = WAYS
+    WAYS = (*WAYS, TRACED)
 
     def export(self, case: Case, path: Path) -> None:
         """Export: the library's own code, which is under test here."""
@@ -202,8 +204,11 @@ class Keras:
 
         keras_live.prepare()
         live = keras_live.rebuilt(case)
+        if case.way == TRACED.name:
+            said = keras_live.untraced(live)
+            raise Unlawful(said) if said else Refusal("it is traced")
         try:
-            with keras_live.graph_of(live), _logged("tf2onnx.tfonnx") as errors:
+            with _logged("tf2onnx.tfonnx") as errors:
                 recipe.export(live.model, str(path), live.signature)
         except recipe.DeclaredOtherwise as error:
             raise DeclaredOtherwise(str(error)) from None
@@ -222,7 +227,7 @@ class Keras:
         return _ran(compiled, case.feeds)
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:
-        return _unsupported(keras_live.no_graph(error) or first_rule(UNSUPPORTED, stage, error), stage, error)
+        return _unsupported(first_rule(UNSUPPORTED, stage, error), stage, error)
 
     def conversion_function(self, case: Case, error: BaseException | None) -> str:
         """Return the exporter's function that raised (`tf2onnx:ConvOp.version_11`), else the operator."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from opera import compilers
 from opera.compilers import BODY, COUNTED, DECLARED, GIVEN, LAWFUL, LESS, MADE, NODE, SOURCE
 from opera.compilers.openvino.interpreter import NotEvaluated
 from opera.compilers.shared.packing import ALONE, Refusal
@@ -30,10 +31,10 @@ from opera.triage.part import (
     is_faulty,
     is_made,
     is_unlawful,
-    listed,
     lost,
     shows,
 )
+from opera.triage.sentence import listed
 
 if TYPE_CHECKING:
     from opera.triage.blame import Subject
@@ -147,7 +148,8 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
         alone = tried.outcome.message.startswith(ALONE)
         return Evidence(tried.way, converter(tried), REPLACED if alone else "", tried.kind)
     if tried.kind == LAWFUL:
-        return Evidence(tried.way, "breaks a rule", tried.outcome.message, tried.kind)
+        exports = compilers.exporter(*about.frontend.rpartition("-")[::2])
+        return Evidence(tried.way, "fails by itself" if exports else "breaks a rule", tried.outcome.message, tried.kind)
     if tried.kind == NODE:
         return Evidence(tried.way, "is wrong by itself", tried.outcome.message, tried.kind)
     named = msgspec.structs.replace(tried, outcome=_named(tried, about))

@@ -42,10 +42,10 @@ from opera.triage.doubts import (
 from opera.triage.evidence import ALIKE
 from opera.triage.failure import cancelled, slight
 from opera.triage.known import Mark
-from opera.triage.part import EXPORTER, LIBRARY, listed
+from opera.triage.part import EXPORTER, LIBRARY
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice, alone, choose
-from opera.triage.sentence import READS_AS_REFUSAL, UNNAMED, bare, drawn, reads_as_refusal, sentence
+from opera.triage.sentence import READS_AS_REFUSAL, UNNAMED, bare, drawn, listed, reads_as_refusal, sentence
 from opera.triage.shrink import simpler, smaller
 
 TWO_CAUSES = "two-causes"

@@ -16,10 +16,10 @@ from opera.triage import route as routes
 from opera.triage.alike import same_words
 from opera.triage.blame import Blame
 from opera.triage.conditions import removable
-from opera.triage.part import ROUTE, listed
+from opera.triage.part import ROUTE
 from opera.triage.reduction import SINCE
 from opera.triage.reproducers.choice import Choice
-from opera.triage.sentence import reads_as_invalid
+from opera.triage.sentence import listed, reads_as_invalid
 from opera.triage.shrink import simpler, smaller
 
 NO_NUMBER = re.compile(r"\bnot (?:nan|-?inf)\b")

@@ -61,7 +61,7 @@ from opera.programs.verdicts import (
 )
 from opera.triage.alike import same_answer, same_words
 from opera.triage.failure import is_invalid
-from opera.triage.sentence import DECLARED_OTHERWISE
+from opera.triage.sentence import DECLARED_OTHERWISE, listed
 
 EXPORTER, LIBRARY, UNKNOWN = "exporter", "library", "unknown"
 AS_FOUND, ROUTE, OTHER, WITHOUT = "as found", "route", "other compiler", "without"
@@ -73,8 +73,6 @@ QUOTED = 60
 """Characters of a message that are quoted at most, where they say whose it is."""
 CONSTANTS, INPUTS = "constants", "inputs"
 """Shapes, axes and the like as constants where they were inputs when it failed; and the other way round."""
-
-
 LEFT_OPEN = "the importer leaves to chance what the compiler's operator does not promise"
 """What is wrong with what is right once its indices count from the front, or equal numbers keep their order."""
 GONE = "it does not fail as it did"
@@ -128,13 +126,13 @@ def decide(
        What is drawn wrongly by an exported file, and of several elements by those who try its exporter: EXPORTER.
     3. What does not vary holds an operator that, built by itself, does not: the KERNEL. It passes with optimisations off, or
        where each operator is compiled by itself: OPTIMISATION.
-    4. An exporter is under test: EXPORTER (so it is of a wrong dtype, for ONNX Runtime returns what the file declares, and
-       refuses what declares another than its operators return). KERNEL, of the runtime, where the reference evaluator gives
-       what is expected of the very file, whatever others make of it, or where ONNX's checker takes the file, another
-       implementation computes it rightly, and none gives the runtime's answer. The reference evaluator asks nothing of types,
-       so what does not run must be run by a compiler; and where float32 rounds as much as is wrong, it is right by chance.
-       UNKNOWN where the runtime alone says that a file which the checker takes is wrong. Of a frontend that is given such a
-       file: EXPORTER, where the exporter's own frontend gives the same wrong answer, and the importer's result, run apart.
+    4. An exporter is under test: LIBRARY, where what comes before the export fails in the same words; else EXPORTER (so it is
+       of a wrong dtype, for ONNX Runtime returns what the file declares, and refuses another than its operators return).
+       KERNEL, of the runtime, where the reference evaluator gives what is expected of the very file, or where ONNX's checker
+       takes the file, another implementation computes it rightly, and none gives the runtime's answer. The evaluator asks
+       nothing of types, so what does not run must be run by a compiler; and where float32 rounds as much as is wrong, it is
+       right by chance. UNKNOWN where the runtime alone says that a file which the checker takes is wrong. Of a frontend that is
+       given such a file: EXPORTER, where its own frontend gives the same wrong answer, and the importer's result, run apart.
     5. The library's own inference of types, which a compiler without an importer is built with, says what it says: INFERENCE.
        It fails in words, and what the importer made breaks a rule of the compiler's own: CONVERSION. So it is where the code
        that converts it never reads what decides, or the importer makes the same of the program as of the one without that,
@@ -210,6 +208,9 @@ def decide(
     apart = [x for x in by[APART] if x.right or x.wrong]
     wrong = [x.way for x in apart if x.wrong]
     if exporter:
+        for x in by[LAWFUL]:
+            if now.stage == "load" and is_unlawful(x.outcome) and same_words(x.outcome.message, now.message):
+                return LIBRARY, f"{x.way}, fails in the same words"
         laid = _exported(now, [*by[APART], *by[FILE]], typed=typed)
         given = next((x.way for x in by[GIVEN] if x.right), "")
         return (EXPORTER, f"it is right by {given}") if laid[0] == UNKNOWN and given else laid
@@ -584,12 +585,6 @@ def is_faulty(outcome: Outcome) -> bool:
 def is_read(outcome: Outcome) -> bool:
     """Whether it is what a way of kind SOURCE raises."""
     return outcome.symptom == Read.__name__
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return names in prose."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def shows(outcome: Outcome) -> str:

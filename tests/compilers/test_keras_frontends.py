@@ -21,7 +21,7 @@ pytest.importorskip("tf2onnx")
 
 from opera.compilers import Case, mnn, onnxexport, tflite, xla
 from opera.compilers.openvino import compiler as openvino
-from opera.compilers.shared.packing import Told
+from opera.compilers.shared.packing import Refusal, Told, Unlawful
 from opera.compilers.tvm import compiler as tvm
 from opera.libraries.exported import WrongExport
 from opera.libraries.keras import library
@@ -160,7 +160,20 @@ def test_the_compilers_own_words_make_it_unsupported(compiler, artefact, operato
     assert (failed, compiler.FRONTENDS["keras"].unsupported(case, failed, error)) == (stage, reason)
 
 
-@pytest.mark.parametrize("compiler", [openvino, tflite, xla, onnxexport])
+def test_what_tensorflow_cannot_trace_is_a_failure_of_keras_own_export(make, run):
+    """It was nobody's: `unsupported` on all frontends."""
+    case, _ = make("live", "keras.ops.kron", x1=X, x2=X)
+    stage, error = run(onnxexport, case)
+    assert (stage, onnxexport.FRONTENDS["keras"].unsupported(case, stage, error)) == ("load", None)
+    stage, told = run(onnxexport, msgspec.structs.replace(case, way=onnxexport.TRACED.name))
+    said = "'SymbolicTensor' object cannot be interpreted as an integer"
+    assert stage == "load" and isinstance(told, Unlawful) and said in str(error) and said in str(told)
+    case, _ = make("live", "keras.ops.exp", x=X)
+    stage, told = run(onnxexport, msgspec.structs.replace(case, way=onnxexport.TRACED.name))
+    assert type(told) is Refusal
+
+
+@pytest.mark.parametrize("compiler", [openvino, tflite, xla])
 def test_what_tensorflow_cannot_trace_is_no_crash_of_a_compiler(compiler, make, run):
     case, _ = make("live", "keras.ops.kron", x1=X, x2=X)
     stage, error = run(compiler, case)

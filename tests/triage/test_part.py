@@ -214,6 +214,20 @@ def test_what_an_exported_file_does_not_draw_of_several_elements_is_its_exporter
         assert part.decide(constant, rows, {}, exporter=False, drawn=drawn, writers=writers)[0] != "exporter"
 
 
+@pytest.mark.parametrize(("said", "raised", "stage", "verdict"), [
+    ("Input 'y' of 'Pow' has type float64", "Unlawful", "load", "library"),
+    ("something else altogether is wrong here", "Unlawful", "load", "exporter"),
+    ("Input 'y' of 'Pow' has type float64", "Refusal", "load", "exporter"),
+    ("Input 'y' of 'Pow' has type float64", "Unlawful", "infer", "unknown"),
+])  # fmt: skip
+def test_what_fails_before_it_is_exported_is_the_library_s(said: str, raised: str, stage: str, verdict: str) -> None:
+    """TensorFlow cannot trace `keras.ops.exp2` of float64: no exporter is at fault."""
+    shown = Outcome(CRASH, stage, "TypeError", "Input 'y' of 'Pow' has type float64")
+    before = Outcome(CRASH, "load", raised, said)
+    rows = [Tried(AS_FOUND, "now", shown), Tried(LAWFUL, "TensorFlow's trace", before)]
+    assert part.decide(shown, rows, {}, exporter=True)[0] == verdict
+
+
 def test_a_file_of_which_its_exporter_s_frontend_gives_the_same_wrong_answer_is_the_exporter_s() -> None:
     """TVM is given a file in which RandomPosterization is drawn once for all: what its importer makes of that is right."""
     same, other = WRONG, msgspec.structs.replace(WRONG, details={**WRONG.details, "actual": 7.0})

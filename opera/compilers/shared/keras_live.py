@@ -59,13 +59,19 @@ def graph_of(live: Any) -> Iterator[None]:
     except MemoryError:
         raise
     except Exception:
-        try:
-            _ = live.concrete
-        except Exception as error:
-            found = TOLD.search(str(error))
-            text = " ".join((found[1] if found else str(error)).split())[:160]
-            raise NoGraph(f"TensorFlow cannot trace the model: {type(error).__name__}: {text}") from None
+        if said := untraced(live):
+            raise NoGraph(f"TensorFlow cannot trace the model: {said}") from None
         raise
+
+
+def untraced(live: Any) -> str:
+    """Return why TensorFlow cannot trace a model, whoever compiles or exports it; nothing where it can."""
+    try:
+        _ = live.concrete
+    except Exception as error:  # it is what is asked for
+        found = TOLD.search(str(error))
+        return f"{type(error).__name__}: {' '.join((found[1] if found else str(error)).split())[:160]}"
+    return ""
 
 
 def results(tensors: Iterable[Any]) -> list[Value]:
