@@ -8,7 +8,7 @@ another. A finding follows one of its frontend and environment
 - by which a route does not know a dtype, whatever the operator, and that dtype decides here, too;
 - of whose operator it is, where the one stops, the other returns a wrong dtype, and the same dtypes decide both;
 - that stops at the same place of the compiler's sources, or at a node of the same operator, in the same words, and they have
-  an operator in common;
+  an operator in common, their own or the one that their calls become in a file;
 - that is wrong in the same respect of what the model returns alone, and right once another call takes it;
 - that runs as soon as the model is given in the same other way, as blame saw (`by_one_way`).
 
@@ -34,7 +34,7 @@ from opera.triage import failure
 from opera.triage.conditions import removable
 from opera.triage.distinct import causes, kinship
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import RETURNED
+from opera.triage.sentence import RETURNED, lowered
 
 NO_OPERATOR = frozenset(("Constant",))
 """What ONNX calls an operator and computes nothing: that two programs have it tells nothing."""
@@ -259,10 +259,12 @@ def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
         named = location.canonical(converter) if location.names_converter(converter) else ""  # of 2-d and of 3-d, too
         place = line or named or ", ".join(sorted(failure.nodes(shown)))
         said = normalise(cause(shown.message))
-        for operator in x.operators if shown.verdict in (CRASH, REFUSED) and place and said else ():
+        becomes = lowered(shown.conversion_function)  # matmul and Dense are both a FULLY_CONNECTED
+        called = {*x.operators, *([becomes] if becomes else [])}
+        for operator in sorted(called) if shown.verdict in (CRASH, REFUSED) and place and said else ():
             like = (shown.verdict, shown.stage, place, said, operator)
             y, last[like] = last.get(like, x), x
-            yield x, y, f"both stop at the same place in the same words, of {_called(x, {operator})}"
+            yield x, y, f"both stop at the same place in the same words, of {_called(x, {operator}) or operator}"
 
 
 def _decisive(of: Reduction) -> frozenset[str]:

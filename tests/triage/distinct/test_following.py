@@ -113,6 +113,19 @@ def test_what_stops_at_one_place_in_the_same_words_follows_the_first(other: Redu
     assert following([first, other]) == ({"F2": ["F1"]} if follows else {})
 
 
+@pytest.mark.parametrize(("becomes", "says", "follows"), [
+    ("FULLY_CONNECTED", "Reshape error: 40 -> 5 in onForward", True),
+    ("BATCH_MATMUL", "Reshape error: 40 -> 5 in onForward", False),
+    ("FULLY_CONNECTED", "a constant tensor is no input", False),
+])  # fmt: skip
+def test_what_stops_at_one_operator_of_a_file_follows_the_first(becomes: str, says: str, follows: bool) -> None:
+    """MNN's Reshape before FULLY_CONNECTED stops Dense, matmul, and the two that Keras makes of these."""
+    first = crash("Reshape error: 768 -> 64 in onForward", "FULLY_CONNECTED", "Dense")
+    first = first._replace(finding="F1")
+    other = crash(says, becomes, "matmul")
+    assert following([first, other]) == ({"F2": ["F1"]} if follows else {})
+
+
 @pytest.mark.parametrize(("node", "follows"), [("MaxPool", True), ("Pad", False)])
 def test_what_a_checker_refuses_at_nodes_of_one_operator_follows_the_first(node: str, follows: bool) -> None:
     """`max_pool2d` and `max_pool3d` of integers, which ONNX's MaxPool does not take."""
