@@ -46,7 +46,7 @@ from opera.store import families, instances, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import blame, disputed, part, reduction
+from opera.triage import blame, disputed, failure, part, reduction
 from opera.triage.conditions import dtypes
 from opera.triage.distinct import causes
 from opera.triage.doubts import NOT_SHOWN
@@ -330,8 +330,10 @@ def _words(outcome: Outcome) -> str:
 
 
 def _fails_so(member: Outcome, shown: Outcome) -> bool:
-    """Whether a member fails as is told: others of the same cause may stop in other words, or elsewhere."""
+    """Whether a member fails as is told: others of the same cause may stop in other words, or elsewhere, or be wrong otherwise:
+    NaN for a number is no large number for an infinity."""
     same = (member.verdict, member.symptom) == (shown.verdict, shown.symptom)
+    same = same and (shown.verdict != INCONSISTENT or failure.specials(member) == failure.specials(shown))
     return same and (not _words(shown) or says(member.message, identifying(shown.message)))
 
 

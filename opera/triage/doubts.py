@@ -50,6 +50,9 @@ NOT_SHOWN = "its script showed it in"
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 """How a doubt begins that nothing but time is wanting to."""
 
+TWO_CAUSES = "two-causes"
+"""Tag of a finding of which a test fails in another way without what decides."""
+
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a finding that may speak against filing it.
@@ -166,6 +169,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"{NOT_SHOWN} {of.shown[0]} of {of.shown[1]} runs"
     if of.large and of.alone:
         yield of.large
+    if TWO_CAUSES in of.tags:
+        yield "a test of it fails in another way without what decides: it may be of two causes, one of which is told"
     if of.behind:
         yield f"without {of.behind} the compiler says that it does not support it: once mended it may say so of this one"
     if of.unexplained is not None:

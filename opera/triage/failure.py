@@ -235,6 +235,12 @@ def _kinds(outcome: Outcome) -> tuple[str, str]:
     return expected, actual
 
 
+def specials(outcome: Outcome) -> tuple[str, str]:
+    """Return what was expected and what was returned, if it is no finite number: `nan`, `inf`, `-inf`."""
+    expected, actual = (x if x in ("nan", "inf", "-inf") else "" for x in _kinds(outcome))
+    return expected, actual
+
+
 def _kind(value: object) -> str:
     try:
         return manner.kind(float(value)) if isinstance(value, int | float | str) else "finite"

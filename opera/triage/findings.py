@@ -32,6 +32,7 @@ from opera.triage.blame import Blame
 from opera.triage.distinct import causes, following
 from opera.triage.doubts import (
     DOCUMENTED,
+    TWO_CAUSES,
     Standing,
     after,
     documented,
@@ -47,9 +48,6 @@ from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice, alone, choose
 from opera.triage.sentence import READS_AS_REFUSAL, UNNAMED, bare, drawn, listed, reads_as_refusal, sentence
 from opera.triage.shrink import simpler, smaller
-
-TWO_CAUSES = "two-causes"
-"""Tag of a finding that has a member which fails in another way without what decides of the finding."""
 
 
 class Finding(msgspec.Struct, frozen=True):

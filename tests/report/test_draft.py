@@ -563,6 +563,15 @@ def test_a_member_that_stops_in_other_words_is_not_counted_among_those_that_fail
     assert stage._fails_so(msgspec.structs.replace(wrong, message="off by another number"), wrong)
 
 
+def test_a_member_that_clamps_an_infinity_is_not_counted_among_those_that_return_nan() -> None:
+    """OpenVINO's Cast to float8 gives NaN for -448; that of an infinity to float32, the largest number."""
+    own, alike, clamped = (
+        Outcome(INCONSISTENT, "infer", "nan-mask", details={"expected": expected, "actual": actual})
+        for expected, actual in ((-448.0, "nan"), (240.0, "nan"), ("inf", 3.4e38))
+    )
+    assert stage._fails_so(alike, own) and not stage._fails_so(clamped, own)
+
+
 @pytest.mark.parametrize(
     ("called", "told"),
     [

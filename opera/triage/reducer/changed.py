@@ -110,6 +110,8 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     in_like_words = target.verdict in (CRASH, REFUSED) and same_words(target, shown)
     if in_like_words or not ask.otherwise(program):
         return ""
+    if shown.verdict == INCONSISTENT and ask.beside and not ask.agreed(program):
+        return ""  # nobody gives what is expected of it: the library's reference may be the one that is wrong
     if target.verdict not in STOPS or shown.verdict != INCONSISTENT:
         return contrasts.OTHERWISE
     return "" if any(map(declared.declared, program.instances())) else contrasts.WRONG  # two draws differ

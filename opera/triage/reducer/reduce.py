@@ -31,7 +31,6 @@ from opera.programs.verdicts import (
     INVALID,
     OUT_OF_MEMORY,
     PASS,
-    REFUSED,
     TIMEOUT,
     UNSTABLE,
     UNSUPPORTED,
@@ -46,9 +45,9 @@ from opera.store import verdicts as stored_verdicts
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import contrasts
-from opera.triage.conditions import circumstances, deciding, dtypes, ordinary, readable
+from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.failure import NUMBERS, alike, as_wrong, words
-from opera.triage.reducer import exact, inner, older, settings, witness
+from opera.triage.reducer import exact, inner, older, settings, typed, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.changed import alone, outputs
 from opera.triage.reducer.incidental import Incidental, incidental
@@ -59,7 +58,7 @@ from opera.triage.reducer.single import form_alone
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.sentence import NO_CONSTANT
-from opera.triage.shrink import shapes, simpler, smaller
+from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent, minimise
 from opera.triage.shrink.smaller import Defaults
 
@@ -153,8 +152,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         _alone(ask, kept)
         _one_output(ask, kept)
-        _of_one_dtype(ask, kept)
-        _widened(ask, kept)
+        for retype in (typed.of_one_dtype, typed.widened, typed.odd_one):
+            kept += retype(ask, kept[-1])
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
@@ -387,28 +386,6 @@ def _one_output(ask: Asker, kept: list[Program]) -> None:
         return
     made = [msgspec.structs.replace(program, outputs=(*("",) * n, f"output_{n}")) for n in range(len(found))]
     kept += [x for x, fails in zip(made, ask(made), strict=True) if fails and ask.stands(x)][:1]
-
-
-def _of_one_dtype(ask: Asker, kept: list[Program]) -> None:
-    """Give each further tensor of integers the dtype of a first one of floats, if it fails so, too: what may state sizes is
-    left as it is before, and two dtypes may be a fault of their own (`clamp` of float32 with an int64 `min` on TVM).
-    """
-    found = smaller.leaves(kept[-1])
-    for place, leaf in enumerate(found):
-        if place and found[0].dtype in dtypes.FLOATS and leaf.dtype in dtypes.INTEGERS:
-            step = partial(simpler.as_dtype, dtype=leaf.dtype, other=found[0].dtype)
-            made = smaller.applied(smaller.at(place, step), kept[-1])
-            kept += [made] if made is not None and ask([made]) == [True] and ask.stands(made) else []
-
-
-def _widened(ask: Asker, kept: list[Program]) -> None:
-    """Make float64 of narrow floats with which it stops, if it does so too: more compilers have kernels of that, so that who
-    mends what is told sees it run. What returns a wrong dtype or number of narrow floats is about these.
-    """
-    narrow = {x.dtype for x in smaller.leaves(kept[-1]) if "float" in x.dtype} - {simpler.FLOAT, simpler.WIDE}
-    for dtype in sorted(narrow) if ask.outcomes[kept[-1].id].verdict in (CRASH, REFUSED) else ():
-        made = smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=simpler.WIDE), kept[-1])
-        kept += [made] if made is not None and ask([made]) == [True] and ask.stands(made) else []
 
 
 def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:

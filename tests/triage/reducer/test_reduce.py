@@ -513,25 +513,3 @@ def test_what_is_wrong_of_elements_is_reduced_in_the_place_of_nothing(ask: Eleme
     found = reduce._with_elements(cast(Any, ask), program)
     assert bool(found) is taken and all(0 not in x.inputs[0].value.shape for x in found)  # type: ignore[union-attr]
     assert ask.target is target or (taken and ask.target is ask.outcomes[found[0].id])
-
-
-@pytest.mark.parametrize(
-    ("dtype", "verdict", "made"), [("float16", CRASH, "float64"), ("float16", INCONSISTENT, ""), ("float64", CRASH, "")]
-)
-def test_narrow_floats_that_stop_become_float64(dtype: str, verdict: str, made: str) -> None:
-    """ONNX Runtime has no Attention of bfloat16, whose types are inferred wrongly of float64 as well."""
-
-    class Asked:
-        def __init__(self, program: Program) -> None:
-            self.outcomes = {program.id: Outcome(verdict, "load", "dtype")}
-
-        def __call__(self, programs: Sequence[Program]) -> list[bool]:
-            return [True for _ in programs]
-
-        def stands(self, program: Program) -> bool:
-            return True
-
-    program = onnx("Abs", {"X": Tensor.of(np.ones(2, dtype))})
-    kept: list[Program] = [program]
-    reduce._widened(cast(Any, Asked(program)), kept)
-    assert [x.inputs[0].value.dtype for x in kept[1:]] == ([made] if made else [])  # type: ignore[union-attr]

@@ -1,0 +1,63 @@
+"""The dtypes of a reduced program, once all else is small: no more than it needs, and the odd one where that decides."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from opera.programs.program import Program
+from opera.programs.verdicts import CRASH, PASS, REFUSED
+from opera.triage.conditions import dtypes
+from opera.triage.reducer.asking import Asker
+from opera.triage.shrink import simpler, smaller
+
+WHOLE = "int64"
+"""What sizes, places and counts are of."""
+
+
+def of_one_dtype(ask: Asker, program: Program) -> list[Program]:
+    """Give each further tensor of integers the dtype of a first one of floats, if it fails so, too: what may state sizes is
+    left as it is before, and two dtypes may be a fault of their own (`clamp` of float32 with an int64 `min` on TVM).
+    """
+    kept, found = [program], smaller.leaves(program)
+    for place, leaf in enumerate(found):
+        if place and found[0].dtype in dtypes.FLOATS and leaf.dtype in dtypes.INTEGERS:
+            step = partial(simpler.as_dtype, dtype=leaf.dtype, other=found[0].dtype)
+            kept += _failing(ask, smaller.applied(smaller.at(place, step), kept[-1]))
+    return kept[1:]
+
+
+def widened(ask: Asker, program: Program) -> list[Program]:
+    """Make float64 of narrow floats with which it stops, if it does so too: more compilers have kernels of that, so that who
+    mends what is told sees it run. What returns a wrong dtype or number of narrow floats is about these.
+    """
+    kept = [program]
+    narrow = {x.dtype for x in smaller.leaves(program) if "float" in x.dtype} - {simpler.FLOAT, simpler.WIDE}
+    for dtype in sorted(narrow) if ask.outcomes[program.id].verdict in (CRASH, REFUSED) else ():
+        kept += _failing(ask, smaller.applied(partial(smaller.as_dtype, dtype=dtype, other=simpler.WIDE), kept[-1]))
+    return kept[1:]
+
+
+def odd_one(ask: Asker, program: Program) -> list[Program]:
+    """Leave the one dtype of several inputs to the only one that needs it, where with all of another kind it runs: `OneHot` of
+    float32 stops at its `depth` on TVM, and who mends that meets what is wrong of the others in the same script.
+    """
+    found = smaller.leaves(program)
+    if len(found) < 2 or len({x.dtype for x in found}) > 1 or ask.outcomes[program.id].verdict not in (CRASH, REFUSED):
+        return []
+    own = found[0].dtype
+    other = WHOLE if own in dtypes.FLOATS else simpler.FLOAT
+    step = partial(simpler.as_dtype, dtype=own, other=other)
+    whole = smaller.applied(lambda x: smaller.mapped(x, step), program)
+    if whole is None or ask.look([whole])[0].verdict != PASS:
+        return []
+    made = [
+        smaller.applied(smaller.at(n, partial(simpler.as_dtype, dtype=other, other=own)), whole)
+        for n in range(len(found))
+    ]
+    known = [x for x in made if x is not None]
+    failing = [x for x, now in zip(known, ask.look(known), strict=True) if ask.admits(x) and ask.fails(now)]
+    return failing if len(failing) == 1 and ask.agreed(failing[0]) and ask.stands(failing[0]) else []
+
+
+def _failing(ask: Asker, made: Program | None) -> list[Program]:
+    return [made] if made is not None and ask([made]) == [True] and ask.stands(made) else []

@@ -1,0 +1,75 @@
+"""The dtypes that a reduced program is left with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from opera.programs.program import Instance, Operand, Program
+from opera.programs.values import Tensor
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Outcome
+from opera.triage.reducer import typed
+
+
+def call(operator: str, *dtypes: str) -> Instance:
+    inputs = tuple(Operand(f"x{n}", Tensor.of(np.ones(2, dtype))) for n, dtype in enumerate(dtypes))
+    return Instance("onnx", operator, {}, inputs, ("y",), {"opset": {"": 11}})
+
+
+def of(program: Program) -> tuple[str, ...]:
+    return tuple(x.value.dtype for x in program.inputs if isinstance(x.value, Tensor))
+
+
+class Asked:
+    """A compiler that stops at these combinations of dtypes, and passes the others."""
+
+    def __init__(self, program: Program, stops: Collection[tuple[str, ...]] | None, verdict: str = CRASH) -> None:
+        self.stops, self.outcomes = stops, {program.id: Outcome(verdict, "load", "TypeError")}
+
+    def __call__(self, programs: Sequence[Program]) -> list[bool]:
+        return [self.stops is None or of(x) in self.stops for x in programs]
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [Outcome(CRASH if fails else PASS, "load") for fails in self(programs)]
+
+    def fails(self, shown: Outcome) -> bool:
+        return shown.verdict == CRASH
+
+    def admits(self, program: Program) -> bool:
+        return True
+
+    agreed = stands = admits
+
+
+@pytest.mark.parametrize(
+    ("dtype", "verdict", "made"), [("float16", CRASH, "float64"), ("float16", INCONSISTENT, ""), ("float64", CRASH, "")]
+)
+def test_narrow_floats_that_stop_become_float64(dtype: str, verdict: str, made: str) -> None:
+    """ONNX Runtime has no Attention of bfloat16, whose types are inferred wrongly of float64 as well."""
+    program = call("Abs", dtype)
+    found = typed.widened(cast(Any, Asked(program, None, verdict)), program)
+    assert [of(x) for x in found] == ([(made,)] if made else [])
+
+
+F, I = "float32", "int64"  # noqa: E741
+ALL = (F, F, F)
+
+
+@pytest.mark.parametrize(("own", "stops", "made"), [
+    (ALL, [ALL, (I, F, I)], [(I, F, I)]),  # its depth alone decides
+    (ALL, [ALL], []),  # no one of them does alone
+    (ALL, [ALL, (I, F, I), (F, I, I)], []),  # two do, each alone
+    (ALL, [ALL, (I, F, I), (I, I, I)], []),  # no dtype decides
+    ((I, I), [(I, I), (I, F)], [(I, F)]),
+    ((F, I), [(F, I), (I, F)], []),
+])  # fmt: skip
+def test_the_dtype_is_left_to_the_one_input_that_needs_it(
+    own: tuple[str, ...], stops: list[tuple[str, ...]], made: list[tuple[str, ...]]
+) -> None:
+    """TVM's OneHot of floats stops at its depth; of indices and values that are floats other things are wrong."""
+    program = call("OneHot", *own)
+    assert [of(x) for x in typed.odd_one(cast(Any, Asked(program, stops)), program)] == made
+    assert typed.odd_one(cast(Any, Asked(program, stops, INCONSISTENT)), program) == []
