@@ -83,7 +83,7 @@ from opera.triage.sentence import CONSTANT_RESULT, NO_CONSTANT
 from opera.triage.shrink import simpler, smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 17
+RULES = 18
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from opera.compilers import APART, DECLARED, EACH, LAWFUL, LESS, NODE, OWN, tflite
+from opera.compilers import APART, BODY, DECLARED, EACH, FILE, LAWFUL, LESS, NODE, OWN, tflite
 from opera.compilers.shared.packing import Unlawful
 from opera.oracle.randomness import RANDOM
 from opera.programs.verdicts import (
@@ -212,6 +212,22 @@ def test_what_an_exported_file_does_not_draw_of_several_elements_is_its_exporter
     assert found[0] == "exporter" and "onnxexport 1" in found[1]
     for drawn, writers in ((False, ("onnxexport",)), (True, ("torchexport",))):
         assert part.decide(constant, rows, {}, exporter=False, drawn=drawn, writers=writers)[0] != "exporter"
+
+
+@pytest.mark.parametrize(("kind", "other", "verdict"), [
+    (FILE, WRONG, "exporter"), (APART, WRONG, "exporter"), (APART, RIGHT, "library"), (FILE, Outcome(ERROR, "load"), "library"),
+])  # fmt: skip
+def test_a_definition_is_not_at_fault_of_a_file_that_is_wrong_wherever_it_is_run(
+    kind: str, other: Outcome, verdict: str
+) -> None:
+    """PyTorch's exporter drops `label_smoothing`; ONNX Runtime computes SoftmaxCrossEntropyLoss by ONNX's function body."""
+    rows = [
+        Tried(AS_FOUND, "now", WRONG),
+        Tried(BODY, "ONNX's own function body", WRONG),
+        Tried(kind, "the file", other),
+    ]
+    assert part.decide(WRONG, rows, {}, exporter=True)[0] == verdict
+    assert part.decide(WRONG, rows[:2], {}, exporter=False)[0] == "library"
 
 
 @pytest.mark.parametrize(("said", "raised", "stage", "verdict"), [
