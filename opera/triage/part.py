@@ -182,10 +182,10 @@ def decide(
     confirmed = any(x.right for x in by[OTHER]) or bool(seen.details.get(AGREEING)) or settled
     if len({x.partition(" ")[0] for x in same}) > 1 and not drawn and not confirmed:
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
-    alike = exporter and any(
+    of_file = exporter and any(
         x.wrong and same_answer(x.outcome, now) for x in (*by[APART], *by[FILE])
     )  # of the very file
-    if (body := [x for x in by[BODY] if x.right or x.wrong]) and not alike:
+    if (body := [x for x in by[BODY] if x.right or x.wrong]) and not of_file:
         if all(x.wrong and (same_answer(x.outcome, now) or (drawn and _same_draws(x.outcome, now))) for x in body):
             return LIBRARY, f"the compiler has no kernel of it, and the same answer comes of {body[0].way}"
         if all(x.right for x in body):

@@ -9,6 +9,7 @@ another. A finding follows one of its frontend and environment
 - of whose operator it is, where the one stops, the other returns a wrong dtype, and the same dtypes decide both;
 - that stops at the same place of the compiler's sources, or at a node of the same operator, in the same words, and they have
   an operator in common, their own or the one that their calls become in a file;
+- that stops in the same words, and the same decides of both, whatever their operators are (`twins.py`);
 - that is wrong in the same respect of what the model returns alone, and right once another call takes it;
 - that runs as soon as the model is given in the same other way, as blame saw (`by_one_way`).
 
@@ -32,7 +33,7 @@ from opera.store.once import once
 from opera.store.workspace import Workspace
 from opera.triage import failure
 from opera.triage.conditions import removable
-from opera.triage.distinct import causes, kinship
+from opera.triage.distinct import causes, kinship, twins
 from opera.triage.reduction import Reduction
 from opera.triage.sentence import RETURNED, lowered
 
@@ -125,7 +126,7 @@ def conclude(sights: Iterable[Sight], origins: Mapping[Key, Collection[str]]) ->
         at[x.of.frontend, x.of.environment].append(x)
     for (_, environment), own in at.items():
         for one, other, why in (
-            *_beside(own, origins), *_untyped(own), *_mistyped(own), *_returned(own), *_stopping(own)
+            *_beside(own, origins), *_untyped(own), *_mistyped(own), *_returned(own), *_stopping(own), *_twins(own)
         ):  # fmt: skip
             if one.name != other.name:
                 first, then = sorted((one, other), key=lambda x: x.age)
@@ -265,6 +266,19 @@ def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
             like = (shown.verdict, shown.stage, place, said, operator)
             y, last[like] = last.get(like, x), x
             yield x, y, f"both stop at the same place in the same words, of {_called(x, {operator}) or operator}"
+
+
+def _twins(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
+    """Yield findings that stop in the same words, of whatever operators (opera.triage.distinct.twins), with the one before."""
+    known: dict[tuple[object, ...], list[Sight]] = defaultdict(list)
+    for x in sorted(own, key=lambda x: x.age):
+        shown = x.of.outcome
+        if shown.verdict in (CRASH, REFUSED) and twins.says_much(shown):  # short words of shared code are said of much
+            alike = known[shown.verdict, shown.stage, shown.symptom, kinship.conditions(x.of)]
+            yield from (
+                (x, y, "both stop in the same words") for y in [y for y in alike if twins.alike(x.of, y.of)][-1:]
+            )
+            alike.append(x)
 
 
 def _decisive(of: Reduction) -> frozenset[str]:

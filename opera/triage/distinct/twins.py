@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from opera.oracle.messages import cause
 from opera.oracle.signature import TYPE, normalise
-from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED
+from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
 from opera.store.workspace import Workspace
 from opera.triage import failure
 from opera.triage.distinct import causes, kinship
@@ -55,6 +55,11 @@ def alike(one: Reduction, other: Reduction) -> bool:
     same_place = len(places) == 1 and places != {""}
     types = {frozenset(map(_kind, TYPE.findall(cause(x.outcome.message)))) for x in both}  # of floats, or of indices
     return len(said) == len(types) == 1 and (same_place or len(re.findall(r"[a-z]{2,}", said.pop())) >= WORDS)
+
+
+def says_much(outcome: Outcome) -> bool:
+    """Whether a message tells something without the place where it was raised."""
+    return len(re.findall(r"[a-z]{2,}", normalise(cause(outcome.message)).lower())) >= WORDS
 
 
 def _names(operators: Iterable[str]) -> re.Pattern[str]:

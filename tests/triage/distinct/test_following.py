@@ -126,6 +126,21 @@ def test_what_stops_at_one_operator_of_a_file_follows_the_first(becomes: str, sa
     assert following([first, other]) == ({"F2": ["F1"]} if follows else {})
 
 
+@pytest.mark.parametrize(
+    ("types", "besides", "follows"),
+    [(("f64", "f32"), (), True), (("i64", "i32"), (), False), (("f64", "f32"), ("an empty input",), False)],
+)
+def test_what_stops_in_the_same_words_follows_the_first_whatever_its_operator(
+    types: tuple[str, str], besides: tuple[str, ...], follows: bool
+) -> None:
+    """`cdist` and `pairwise_distance` of float64 on OpenVINO have one helper."""
+    said = "Arguments do not have the same element type (arg0 element type: {}, arg1 element type: {})"
+    first, says = crash(said.format("f64", "f32"), "aten::cdist", "cdist")._replace(finding="F1"), said.format(*types)
+    assert following([first, crash(says, "aten::pairwise", "pairwise", besides=besides)]) == (
+        {"F2": ["F1"]} if follows else {}
+    )
+
+
 @pytest.mark.parametrize(("node", "follows"), [("MaxPool", True), ("Pad", False)])
 def test_what_a_checker_refuses_at_nodes_of_one_operator_follows_the_first(node: str, follows: bool) -> None:
     """`max_pool2d` and `max_pool3d` of integers, which ONNX's MaxPool does not take."""
