@@ -11,12 +11,13 @@ import msgspec
 from opera.oracle import declared, draws, manner
 from opera.oracle.messages import identifying, says
 from opera.programs.program import Instance, Program
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
 from opera.triage import contrasts
 from opera.triage.conditions import around, near
 from opera.triage.conditions.features import PLACES
 from opera.triage.contrasts import Contrast
-from opera.triage.failure import clearly, same_words, says_the_same
+from opera.triage.failure import NUMBERS, clearly, same_words, says_the_same
 from opera.triage.reducer.asking import STOPS, Asker
 from opera.triage.sentence import RETURNED
 from opera.triage.shrink.minimise import Spent
@@ -122,9 +123,18 @@ def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change:
     of its own, where memory holds other bytes each time, all of which are true; what is not drawn may be with other numbers
     what might be drawn. Raises Spent.
     """
+    if change.form == contrasts.SHAPE and target.symptom in (*NUMBERS, "shape") and _is_uniform(ask.reference(program)):
+        return False
     if "drawn" in target.details:
         return bool(change.form) or change.what not in {x.name for x in own.inputs}
     return not (target.verdict == UNSTABLE and "bool" in change.now) and ask.passes_afresh(program)
+
+
+def _is_uniform(outputs: Iterable[Value] | None) -> bool:
+    """Whether all that is expected is one number again and again: `grid_sample` of places outside of its image is padding,
+    whatever is made of them. What has one element tells as much as it can."""
+    found = [x.numbers() for x in outputs or () if isinstance(x, Tensor) and "float" in x.dtype]
+    return bool(found) and all(x.size > 1 and (x == x.flat[0]).all() for x in found)
 
 
 def _as_a_script(target: Outcome, shown: Outcome) -> bool:

@@ -13,6 +13,7 @@ from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNS
 from opera.run.probe import Question
 from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG
 from opera.triage.failure import clearly
+from opera.triage.reducer import changed
 from opera.triage.reducer.asking import Asker
 from opera.triage.reducer.changed import alone, outputs
 from opera.triage.sentence import RETURNED
@@ -245,3 +246,31 @@ def test_what_is_given_no_seed_promises_no_numbers() -> None:
     ask.target = Outcome(INCONSISTENT, "infer", "value", details={"output": "Y", "drawn": draws.SEED})
     ask.outcomes = {x.id: ask.target for x in (own, other, without)}
     assert alone(ask, own, ask.target) == [(other, FAILS)]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "uniform"),
+    [([0.0, 0.0], True), ([0.0, 1.0], False), ([2.0], False), ([np.nan, np.nan], False), ([], False)],
+)
+def test_what_is_one_number_again_and_again_may_be_right_by_chance(numbers: list[float], uniform: bool) -> None:
+    """TVM's grid_sample takes a grid's axes for others, which padding alone does not show."""
+    assert changed._is_uniform([Tensor.of(np.float32(numbers))]) is uniform
+    assert not changed._is_uniform([Tensor.of(np.int64([0, 0]))]) and not changed._is_uniform(None)
+
+
+def test_an_answer_that_nobody_confirms_is_no_contrast() -> None:
+    """ONNX's evaluator computes Resize of fractional scales otherwise than all compilers do."""
+    own, wrong, other = (
+        Instance("onnx", "Any", {"k": k}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
+        for k in (0.0, 1.0, 2.0)
+    )
+    ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in (wrong, other)}
+    shown = Outcome(INCONSISTENT, "infer", "value", "off")
+    ask.outcomes = {x.id: shown for x in (wrong, other)}
+    ask.target = Outcome(CRASH, "compile", "InternalError", "Divide by zero in the kernel of it")
+    assert {x.params["k"]: how for x, how in alone(ask, own, ask.target)} == {1.0: WRONG, 2.0: WRONG}
+    ask.beside = [Question(frontend="onnxruntime-onnx")]
+    ask.agreed = lambda program: program is other  # type: ignore[method-assign]
+    assert {x.params["k"]: how for x, how in alone(ask, own, ask.target)} == {2.0: WRONG}
