@@ -112,7 +112,8 @@ class Way(msgspec.Struct, frozen=True):
             run, but shared.packing.Made is raised with a digest of what the importer made, without names and what leads to no
             output, so that it can be told of two models whether they are converted alike. LAWFUL: nothing is run, but
             shared.packing.Unlawful is raised where what the importer made breaks a rule of the compiler's own: the form of
-            an operator is none that can be lowered, a number is none of the dtype. BODY: an operator that the compiler has
+            an operator is none that can be lowered, a number is none of the dtype; of an exporter, where the library itself
+            fails before anything is exported. BODY: an operator that the compiler has
             no kernel of is what the library's definition makes of it, written out, run by the library's reference or by the
             compiler itself; a Refusal where it has kernels of all. LOWERED: as MADE, but the names of the operators that the
             model is of once it came to the compiler, as conversion_function has them. FILE: what an exporter wrote, run by

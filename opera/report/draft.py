@@ -333,7 +333,7 @@ def _fails_so(member: Outcome, shown: Outcome) -> bool:
     """Whether a member fails as is told: others of the same cause may stop in other words, or elsewhere, or be wrong otherwise:
     NaN for a number is no large number for an infinity."""
     same = (member.verdict, member.symptom) == (shown.verdict, shown.symptom)
-    same = same and (shown.verdict != INCONSISTENT or failure.specials(member) == failure.specials(shown))
+    same = same and (shown.verdict != INCONSISTENT or failure.returned(member) == failure.returned(shown))
     return same and (not _words(shown) or says(member.message, identifying(shown.message)))
 
 

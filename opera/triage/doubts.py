@@ -50,9 +50,6 @@ NOT_SHOWN = "its script showed it in"
 UNREDUCED, UNFINISHED = "it is not reduced", "it is not reduced to the end"
 """How a doubt begins that nothing but time is wanting to."""
 
-TWO_CAUSES = "two-causes"
-"""Tag of a finding of which a test fails in another way without what decides."""
-
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a finding that may speak against filing it.
@@ -83,6 +80,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
         refused: By which other routes the compiler says that it does not support what crashes by this one, or nothing.
         parts: Operators that are wrong by themselves, where its call is made of several.
+        divided: Whether a test of it fails in another way without what decides, and of what is shown nothing is told to decide.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
 
@@ -111,6 +109,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     invalid: bool = False
     refused: str = ""
     behind: str = ""
+    divided: bool = False
     parts: Sequence[str] = ()
 
 
@@ -169,7 +168,7 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"{NOT_SHOWN} {of.shown[0]} of {of.shown[1]} runs"
     if of.large and of.alone:
         yield of.large
-    if TWO_CAUSES in of.tags:
+    if of.divided:
         yield "a test of it fails in another way without what decides: it may be of two causes, one of which is told"
     if of.behind:
         yield f"without {of.behind} the compiler says that it does not support it: once mended it may say so of this one"

@@ -235,10 +235,10 @@ def _kinds(outcome: Outcome) -> tuple[str, str]:
     return expected, actual
 
 
-def specials(outcome: Outcome) -> tuple[str, str]:
-    """Return what was expected and what was returned, if it is no finite number: `nan`, `inf`, `-inf`."""
-    expected, actual = (x if x in ("nan", "inf", "-inf") else "" for x in _kinds(outcome))
-    return expected, actual
+def returned(outcome: Outcome) -> str:
+    """Return what kind of number was returned, of either sign, if it is no finite one: `nan`, `inf`."""
+    kind = _kinds(outcome)[1].lstrip("-")
+    return kind if kind in ("nan", "inf") else ""
 
 
 def _kind(value: object) -> str:

@@ -32,7 +32,6 @@ from opera.triage.blame import Blame
 from opera.triage.distinct import causes, following
 from opera.triage.doubts import (
     DOCUMENTED,
-    TWO_CAUSES,
     Standing,
     after,
     documented,
@@ -48,6 +47,9 @@ from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice, alone, choose
 from opera.triage.sentence import READS_AS_REFUSAL, UNNAMED, bare, drawn, listed, reads_as_refusal, sentence
 from opera.triage.shrink import simpler, smaller
+
+TWO_CAUSES = "two-causes"
+"""Tag of a finding that has a member which fails in another way without what decides of the finding."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -318,6 +320,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     gone=laid.gone if laid else _gone(chosen, known),
                     unexplained=None if chosen.firm or chosen.alone or blame.body(laid) else chosen.unexplained,
                     behind="" if of is None else of.behind,
+                    divided=TWO_CAUSES in tags and not chosen.deciding,
                     parts=() if of is None else of.parts,
                     dying=lawful.dying(chosen, laid),
                     alike=_alike(chosen, laid),

@@ -122,8 +122,8 @@ def decide(
     2. Two other compilers give the same other answer, and no implementation the expected one, nor says a sentence of the
        documentation that it is: LIBRARY (or its test), unless numbers are drawn, for compilers are alike in drawing none. So
        it is where the compiler has no kernel of the operator, and the library's definition, written out, gives that answer on
-       the reference and wherever else it is run, and of an exported file nobody who has one gives it; where that is right, it
-       is the CONVERSION.
+       the reference and wherever else it is run, and no other compiler gives it of an exported file; where that is right, it is
+       the CONVERSION.
        What is drawn wrongly by an exported file, and of several elements by those who try its exporter: EXPORTER.
     3. What does not vary holds an operator that, built by itself, does not: the KERNEL. It passes with optimisations off, or
        where each operator is compiled by itself: OPTIMISATION.
@@ -182,9 +182,7 @@ def decide(
     confirmed = any(x.right for x in by[OTHER]) or bool(seen.details.get(AGREEING)) or settled
     if len({x.partition(" ")[0] for x in same}) > 1 and not drawn and not confirmed:
         return LIBRARY, f"{' and '.join(same)} give the same other answer, and none the expected one"
-    of_file = exporter and any(
-        x.wrong and same_answer(x.outcome, now) for x in (*by[APART], *by[FILE])
-    )  # of the very file
+    of_file = exporter and any(x.wrong and same_answer(x.outcome, now) for x in by[FILE])
     if (body := [x for x in by[BODY] if x.right or x.wrong]) and not of_file:
         if all(x.wrong and (same_answer(x.outcome, now) or (drawn and _same_draws(x.outcome, now))) for x in body):
             return LIBRARY, f"the compiler has no kernel of it, and the same answer comes of {body[0].way}"

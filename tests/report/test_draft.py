@@ -567,7 +567,7 @@ def test_a_member_that_clamps_an_infinity_is_not_counted_among_those_that_return
     """OpenVINO's Cast to float8 gives NaN for -448; that of an infinity to float32, the largest number."""
     own, alike, clamped = (
         Outcome(INCONSISTENT, "infer", "nan-mask", details={"expected": expected, "actual": actual})
-        for expected, actual in ((-448.0, "nan"), (240.0, "nan"), ("inf", 3.4e38))
+        for expected, actual in ((-448.0, "nan"), ("inf", "nan"), ("inf", 3.4e38))
     )
     assert stage._fails_so(alike, own) and not stage._fails_so(clamped, own)
 

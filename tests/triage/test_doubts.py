@@ -63,6 +63,7 @@ def test_what_was_confirmed_and_has_no_such_tag_is_ready():
         ("it may be closed as rounding", {"off": "2 %"}),
         ("made of MIRROR_PAD (pad), wrong by itself", {"parts": ("MIRROR_PAD (pad)",)}),
         ("asked again, it passes", {"gone": "it passes"}),
+        ("a test of it fails in another way without what decides", {"divided": True}),
         ("without input mask the compiler says that it does not support", {"behind": "input mask"}),
     ],
 )

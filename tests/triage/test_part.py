@@ -215,7 +215,7 @@ def test_what_an_exported_file_does_not_draw_of_several_elements_is_its_exporter
 
 
 @pytest.mark.parametrize(("kind", "other", "verdict"), [
-    (FILE, WRONG, "exporter"), (APART, WRONG, "exporter"), (APART, RIGHT, "library"), (FILE, Outcome(ERROR, "load"), "library"),
+    (FILE, WRONG, "exporter"), (APART, WRONG, "library"), (APART, RIGHT, "library"), (FILE, Outcome(ERROR, "load"), "library"),
 ])  # fmt: skip
 def test_a_definition_is_not_at_fault_of_a_file_that_is_wrong_wherever_it_is_run(
     kind: str, other: Outcome, verdict: str

@@ -60,7 +60,7 @@ def graph_of(live: Any) -> Iterator[None]:
         raise
     except Exception:
         if said := untraced(live):
-            raise NoGraph(f"TensorFlow cannot trace the model: {said}") from None
+            raise NoGraph(f"TensorFlow cannot trace the model: {said[:180]}") from None
         raise
 
 
@@ -70,7 +70,7 @@ def untraced(live: Any) -> str:
         _ = live.concrete
     except Exception as error:  # it is what is asked for
         found = TOLD.search(str(error))
-        return f"{type(error).__name__}: {' '.join((found[1] if found else str(error)).split())[:160]}"
+        return f"{type(error).__name__}: {' '.join((found[1] if found else str(error)).split())}"
     return ""
 
 

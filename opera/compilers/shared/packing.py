@@ -43,7 +43,8 @@ class Made(Refusal):
 
 
 class Unlawful(Refusal):
-    """What a way of kind LAWFUL raises (opera.compilers.Way): which rule what the importer made breaks."""
+    """What a way of kind LAWFUL raises (opera.compilers.Way): which rule what the importer made breaks, or, of an exporter, why
+    the library itself fails before anything is exported."""
 
 
 class Faulty(Refusal):

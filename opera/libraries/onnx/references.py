@@ -192,7 +192,10 @@ def further(manifest: Manifest, directory: Path, inputs: list[Value], besides: s
     if (equivalent := equivalents.ask(onnx.load(path), feeds)).outputs is not None:
         yield equivalent
     for name in independent.get("evaluator", ()) if any(_is_narrow(x) for x in feeds.values()) else ():
-        if name != besides and (found := _in_float32(name, onnx.load(path), manifest.operator, feeds)) is not None:
+        if (
+            name not in (besides, manifest.reference)
+            and (found := _in_float32(name, onnx.load(path), manifest.operator, feeds)) is not None
+        ):
             yield found
 
 
@@ -204,8 +207,11 @@ def _in_float32(name: str, model: Any, operator: str, feeds: dict[str, Value]) -
     """Return what a compiler computes for a ModelProto, which is changed: in float32 for narrow floats, then rounded to these;
     None where it does not. A runtime may have no kernel of a narrow dtype, or of the opset that admits it."""
     declared = [codec.schema_type(x.type) for x in model.graph.output]
-    for dtype in NARROW:
-        retyping.retype(model.graph, dtype, WIDE, _wide)
+    try:
+        for dtype in NARROW:
+            retyping.retype(model.graph, dtype, WIDE, _wide)
+    except InvalidTest:  # a tensor that lies elsewhere
+        return None
     outputs = computed_by(name, model, operator, {k: _wide(x) if _is_narrow(x) else x for k, x in feeds.items()})
     if outputs is None or len(outputs) != len(declared):
         return None
@@ -214,7 +220,7 @@ def _in_float32(name: str, model: Any, operator: str, feeds: dict[str, Value]) -
         _rounded(x, narrow[kind]) if kind in narrow and isinstance(x, Tensor) else x
         for x, kind in zip(outputs, declared, strict=True)
     ]
-    return Opinion(f"{name} in {WIDE}", True, rounded, confirming=True)
+    return Opinion(f"{name}-{WIDE}", True, rounded, confirming=True)
 
 
 def _wide(value: Value) -> Value:
@@ -224,7 +230,8 @@ def _wide(value: Value) -> Value:
 def _rounded(value: Tensor, dtype: str) -> Tensor:
     import ml_dtypes
 
-    return Tensor.of(value.numbers().astype(getattr(ml_dtypes, dtype) if dtype == "bfloat16" else dtype))
+    with np.errstate(over="ignore"):
+        return Tensor.of(value.numbers().astype(getattr(ml_dtypes, dtype) if dtype == "bfloat16" else dtype))
 
 
 def lacking(manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:

@@ -9,7 +9,8 @@ another. A finding follows one of its frontend and environment
 - of whose operator it is, where the one stops, the other returns a wrong dtype, and the same dtypes decide both;
 - that stops at the same place of the compiler's sources, or at a node of the same operator, in the same words, and they have
   an operator in common, their own or the one that their calls become in a file;
-- that stops in the same words, and the same decides of both, whatever their operators are (`twins.py`);
+- that stops in the same words, and the same decides of both beside parameters, dtypes and ranks, whatever their operators are
+  (`twins.py`);
 - that is wrong in the same respect of what the model returns alone, and right once another call takes it;
 - that runs as soon as the model is given in the same other way, as blame saw (`by_one_way`).
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
+from opera.libraries import simplest
 from opera.oracle import declared, draws, manner
 from opera.oracle.messages import identifying, says
 from opera.programs.program import Instance, Program
@@ -112,7 +113,7 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     if in_like_words or not ask.otherwise(program):
         return ""
     if shown.verdict == INCONSISTENT and ask.beside and not ask.agreed(program):
-        return ""  # nobody gives what is expected of it: the library's reference may be the one that is wrong
+        return ""  # nobody gives what is expected: neither that it is wrong, nor how, is known
     if target.verdict not in STOPS or shown.verdict != INCONSISTENT:
         return contrasts.OTHERWISE
     return "" if any(map(declared.declared, program.instances())) else contrasts.WRONG  # two draws differ
@@ -123,11 +124,16 @@ def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change:
     of its own, where memory holds other bytes each time, all of which are true; what is not drawn may be with other numbers
     what might be drawn. Raises Spent.
     """
-    if change.form == contrasts.SHAPE and target.symptom in (*NUMBERS, "shape") and _is_uniform(ask.reference(program)):
+    if change.form == contrasts.SHAPE and target.symptom in (*NUMBERS, "shape") and _is_padding(ask, own, program):
         return False
     if "drawn" in target.details:
         return bool(change.form) or change.what not in {x.name for x in own.inputs}
     return not (target.verdict == UNSTABLE and "bool" in change.now) and ask.passes_afresh(program)
+
+
+def _is_padding(ask: Asker, own: Program, program: Program) -> bool:
+    """Whether all that is expected of what is computed of inputs is one number: that may be right whatever is made of them."""
+    return not simplest.is_constant(own) and _is_uniform(ask.reference(program))
 
 
 def _is_uniform(outputs: Iterable[Value] | None) -> bool:

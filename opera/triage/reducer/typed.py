@@ -12,6 +12,8 @@ from opera.triage.shrink import simpler, smaller
 
 WHOLE = "int64"
 """What sizes, places and counts are of."""
+MOST = 6
+"""Inputs each of which is asked about alone."""
 
 
 def of_one_dtype(ask: Asker, program: Program) -> list[Program]:
@@ -42,7 +44,8 @@ def odd_one(ask: Asker, program: Program) -> list[Program]:
     float32 stops at its `depth` on TVM, and who mends that meets what is wrong of the others in the same script.
     """
     found = smaller.leaves(program)
-    if len(found) < 2 or len({x.dtype for x in found}) > 1 or ask.outcomes[program.id].verdict not in (CRASH, REFUSED):
+    several = ask.beside and 1 < len(found) <= MOST
+    if not several or len({x.dtype for x in found}) > 1 or ask.outcomes[program.id].verdict not in (CRASH, REFUSED):
         return []
     own = found[0].dtype
     other = WHOLE if own in dtypes.FLOATS else simpler.FLOAT
@@ -56,7 +59,9 @@ def odd_one(ask: Asker, program: Program) -> list[Program]:
     ]
     known = [x for x in made if x is not None]
     failing = [x for x, now in zip(known, ask.look(known), strict=True) if ask.admits(x) and ask.fails(now)]
-    return failing if len(failing) == 1 and ask.agreed(failing[0]) and ask.stands(failing[0]) else []
+    if len(failing) != 1 or ask.excused(failing[0]) or ask.passed(failing, [True], lenient=True) != [True]:
+        return []
+    return failing if ask.agreed(failing[0]) and ask.stands(failing[0]) else []
 
 
 def _failing(ask: Asker, made: Program | None) -> list[Program]:

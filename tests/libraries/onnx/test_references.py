@@ -142,14 +142,12 @@ def test_who_has_no_kernel_of_a_narrow_dtype_is_asked_in_float32(tmp_path: Path,
     manifest = library.wrap(Captured(program, Provenance("s", "f", "t")), "t" * 20, tmp_path)
     inputs = [given[0].value]
     told = {x.name: x for x in references.further(manifest, tmp_path, inputs, "tvm")}
-    wider = told["onnxruntime in float32"]
+    wider = told["onnxruntime-float32"]
     assert wider.confirming and wider.outputs is not None
     [found] = wider.outputs
     assert isinstance(found, Tensor) and found.dtype == dtype
     assert found.numbers() == pytest.approx([math.log(10), math.log(3)], rel=1e-2)
-    assert "onnxruntime in float32" not in {
-        x.name for x in references.further(manifest, tmp_path, inputs, "onnxruntime")
-    }
+    assert "onnxruntime-float32" not in {x.name for x in references.further(manifest, tmp_path, inputs, "onnxruntime")}
 
 
 def test_what_a_body_and_the_evaluator_round_differently_is_no_reference() -> None:

@@ -24,9 +24,8 @@ from opera.triage.distinct import belonging, causes, dividing
 from opera.triage.distinct.belonging import BELONGS, LACKS, OTHERWISE, SAME, UNTOLD, Asked, Membership
 from opera.triage.distinct.causes import conclude
 from opera.triage.distinct.dividing import Called, Reduced
-from opera.triage.doubts import TWO_CAUSES
 from opera.triage.failure import alike
-from opera.triage.findings import findings
+from opera.triage.findings import TWO_CAUSES, findings
 from opera.triage.reducer import reducing
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import scripts

@@ -11,6 +11,7 @@ from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, Outcome
 from opera.run.probe import Question
+from opera.triage import contrasts
 from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG
 from opera.triage.failure import clearly
 from opera.triage.reducer import changed
@@ -274,3 +275,21 @@ def test_an_answer_that_nobody_confirms_is_no_contrast() -> None:
     ask.beside = [Question(frontend="onnxruntime-onnx")]
     ask.agreed = lambda program: program is other  # type: ignore[method-assign]
     assert {x.params["k"]: how for x, how in alone(ask, own, ask.target)} == {2.0: WRONG}
+
+
+@pytest.mark.parametrize(
+    ("operator", "symptom", "told"),
+    [("torch.abs", "shape", False), ("torch.abs", "dtype", True), ("torch.zeros_like", "shape", True)],
+)
+def test_a_shape_whose_outputs_are_all_one_number_is_not_told_as_right(operator: str, symptom: str, told: bool) -> None:
+    """What hangs on no input is one number by its nature."""
+    own, other = (
+        Instance("torch", operator, {}, (Operand("input", Tensor.of(np.ones(shape, np.float32))),), ("",), {})
+        for shape in ((2,), (3,))
+    )
+    ask = Asker(None, Question(frontend="tvm-torch"))  # type: ignore[arg-type]
+    ask.reference = lambda program: [Tensor.of(np.float32([0, 0]))]  # type: ignore[method-assign]
+    ask.passes_afresh = lambda program: True  # type: ignore[method-assign]
+    change = contrasts.change(other, own)
+    assert change is not None and change.form == contrasts.SHAPE
+    assert changed._surely(ask, Outcome(INCONSISTENT, "infer", symptom), own, other, change) is told

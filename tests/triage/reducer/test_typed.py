@@ -28,6 +28,7 @@ class Asked:
 
     def __init__(self, program: Program, stops: Collection[tuple[str, ...]] | None, verdict: str = CRASH) -> None:
         self.stops, self.outcomes = stops, {program.id: Outcome(verdict, "load", "TypeError")}
+        self.beside, self.documented, self.agreeing, self.witnessed = ["another"], False, True, True
 
     def __call__(self, programs: Sequence[Program]) -> list[bool]:
         return [self.stops is None or of(x) in self.stops for x in programs]
@@ -41,7 +42,16 @@ class Asked:
     def admits(self, program: Program) -> bool:
         return True
 
-    agreed = stands = admits
+    stands = admits
+
+    def excused(self, program: Program) -> bool:
+        return self.documented
+
+    def agreed(self, program: Program) -> bool:
+        return self.agreeing
+
+    def passed(self, programs: Sequence[Program], failed: Sequence[bool], *, lenient: bool) -> list[bool]:
+        return [x and self.witnessed for x in failed]
 
 
 @pytest.mark.parametrize(
@@ -73,3 +83,12 @@ def test_the_dtype_is_left_to_the_one_input_that_needs_it(
     program = call("OneHot", *own)
     assert [of(x) for x in typed.odd_one(cast(Any, Asked(program, stops)), program)] == made
     assert typed.odd_one(cast(Any, Asked(program, stops, INCONSISTENT)), program) == []
+
+
+@pytest.mark.parametrize("guard", ["beside", "documented", "agreeing", "witnessed"])
+def test_the_dtype_stays_where_nobody_runs_it_otherwise_or_a_limit_is_documented(guard: str) -> None:
+    program = call("OneHot", *ALL)
+    asked = Asked(program, [ALL, (I, F, I)])
+    assert typed.odd_one(cast(Any, asked), program)
+    setattr(asked, guard, {"beside": [], "documented": True}.get(guard, False))
+    assert typed.odd_one(cast(Any, asked), program) == []
