@@ -127,7 +127,10 @@ def _exact(ask: Asking, program: Program, shown: Outcome) -> tuple[float, str] |
         return None
     place, index = _where(program, seen)
     own = _at(ask.reference(program), place, index)
-    if own is None or own[1] not in dtypes.INTEGERS or own[0] != numbers[0]:
+    same = (
+        own is not None and isinstance(numbers[0], int) and own[0] == float(numbers[0])
+    )  # float64 does not hold all of int64
+    if own is None or own[1] not in dtypes.INTEGERS or not same:
         return None
     for wide in WIDE:
         made = dtypes.of_other(program, own[1], wide)

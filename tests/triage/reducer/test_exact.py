@@ -71,6 +71,16 @@ def test_what_a_dtype_does_not_hold_is_told_and_nothing_else_is_found_where_all_
     assert exact.within(ask, program) == []
 
 
+def test_what_int64_does_not_hold_is_told_though_float64_rounds_it():
+    """ONNX Runtime's ReduceProd of 28 fives is the largest integer, NumPy's wraps around: 359414837200037393 is no float64."""
+    held = np.iinfo(np.int64)
+    ask = Ask(np.multiply, lambda one, other: np.full(one.shape, held.max))
+    program = call("Mul", np.int64([5**14 + 1]), np.int64([5**14]))
+    [wrapped] = ask.reference(program)
+    assert int(float(wrapped.array()[0])) != int(wrapped.array()[0])
+    assert exact.beyond(ask, program, ask.show(program)).endswith("which int64 does not hold")
+
+
 def test_a_crash_where_the_dtype_does_not_hold_what_is_expected_is_told_so():
     ask = Ask(np.multiply, saturated(np.multiply))
     crash = Outcome(CRASH, "compile", "RuntimeError", "out of bounds")
