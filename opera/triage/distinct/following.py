@@ -271,15 +271,19 @@ def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
 
 def _twins(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
     """Yield findings that stop in the same words, of whatever operators (opera.triage.distinct.twins), with the one before."""
-    known: dict[tuple[object, ...], list[Sight]] = defaultdict(list)
+    known: dict[tuple[object, ...], list[tuple[Sight, set[str]]]] = defaultdict(list)
     for x in sorted(own, key=lambda x: x.age):
         shown = x.of.outcome
         if shown.verdict in (CRASH, REFUSED) and twins.says_much(shown):  # short words of shared code are said of much
-            alike = known[shown.verdict, shown.stage, shown.symptom, kinship.conditions(x.of)]
-            yield from (
-                (x, y, "both stop in the same words") for y in [y for y in alike if twins.alike(x.of, y.of)][-1:]
-            )
-            alike.append(x)
+            before = known[shown.verdict, shown.stage, shown.symptom, kinship.conditions(x.of)]
+            words = failure.words(shown.message)
+            near = (
+                y for y, said in reversed(before) if 2 * len(words & said) > len(words)
+            )  # programs are parsed of few
+            y = next((y for y in near if twins.alike(x.of, y.of)), None)
+            if y is not None:
+                yield x, y, "both stop in the same words"
+            before.append((x, words))
 
 
 def _decisive(of: Reduction) -> frozenset[str]:
