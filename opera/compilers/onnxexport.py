@@ -39,7 +39,7 @@ from opera.compilers import (
 )
 from opera.compilers.shared import keras_live, messages, onnx_bodies, torch_live, torch_operators
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import Read, Refusal, Told, Unlawful
+from opera.compilers.shared.packing import DeclaredOtherwise, Read, Refusal, Unlawful
 from opera.programs.values import Tensor, Value
 
 NAME = "onnxexport"
@@ -184,10 +184,6 @@ def _opset(way: str) -> int:
 
     newest = int(_constants.ONNX_MAX_OPSET)
     return min(newest, OPSETS.get(way, newest))
-
-
-class DeclaredOtherwise(Told):
-    """The file declares another dtype than the model has: of one table of dtypes, whatever the operator."""
 
 
 class Keras:

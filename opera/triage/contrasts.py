@@ -41,6 +41,9 @@ PRIME = 7
 """Numbers after which 1, 2, ... begin again: along few axes all are equal then."""
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
+SIGNED = (1.25, -0.75, 2.5, -1.625, 0.375, -2.125, 3.5)
+"""Fractions of both signs, which repeat along few axes, and which any float of 8 bits and more holds but for their last digits:
+whole numbers, and such as are positive alone, may be right whatever is computed of them."""
 FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
 WORDED = "likewise, with other dtypes or numbers in the message,"
 LEFT_OUT = removable.LEFT_OUT.strip()
@@ -465,6 +468,18 @@ def _counted(program: Program) -> Program | None:
         return simpler.numbered(np.arange(math.prod(leaf.shape)).reshape(leaf.shape) % PRIME + 1.0, leaf.dtype)
 
     return smaller.applied(lambda x: smaller.mapped(x, counted), program)
+
+
+def signed(program: Program) -> Program | None:
+    """Return a program with fractions of both signs in its tensors of floats; None where it has no such, or these already."""
+
+    def filled(leaf: smaller.Leaf) -> smaller.Leaf:
+        if not isinstance(leaf, Tensor) or "float" not in leaf.dtype or smaller.states(leaf):
+            return leaf
+        return simpler.numbered(np.resize(np.array(SIGNED), leaf.shape), leaf.dtype)
+
+    made = smaller.applied(lambda x: smaller.mapped(x, filled), program)
+    return made if made != program else None
 
 
 def rows(found: abc.Sequence[Contrast], *, wrong: bool, within: float | None = None) -> Iterator[str]:

@@ -32,9 +32,10 @@ EXPORTING = {
 """Stage → what an exporter did that is under test: what follows the export only shows what it is worth."""
 CONSTANT_RESULT = "its result hangs on no input"
 """What is told beside the route of a simple call of which that is declared: what loses it loses whatever is constant."""
+WHOSE_RESULT = "a model whose result hangs on no input"
 NOTHING_LEFT = "where no operator is left of it"
 DECLARED_OTHERWISE = "DeclaredOtherwise"
-"""What opera raises of a file that declares another dtype for an input than the model has that was exported."""
+"""What opera raises of a file, or a loaded model, that declares another dtype for an input than the library's model has."""
 TELLS_NOTHING = {
     DECLARED_OTHERWISE,
     "RuntimeError",
@@ -167,8 +168,9 @@ def sentence(
             return _wrong(compiler, what, outcome)
         case verdicts.CRASH if exporter and is_invalid(outcome):
             return f"{compiler} makes of {what} a model that ONNX's checker refuses: {said(outcome)}"
-        case verdicts.CRASH if exporter and outcome.symptom == DECLARED_OTHERWISE:
-            return f"{compiler} writes a model of {what} that declares another dtype: {outcome.message}"
+        case verdicts.CRASH if outcome.symptom == DECLARED_OTHERWISE:
+            made = f"writes a model of {what} that declares" if exporter else f"loads {what} with"
+            return f"{compiler} {made} another dtype: {outcome.message}"
         case verdicts.CRASH if exporter and outcome.stage in EXPORTING:
             return f"{compiler} {EXPORTING[outcome.stage].format(what)}: {said(outcome)}"
         case verdicts.CRASH:
@@ -203,7 +205,7 @@ def title(
     """Return the title of an issue: operator, parameters that decide, symptom. Its readers know which compiler it is about."""
     what = _what(operator, outcome, deciding, route, alike, most=TITLED, incidental=incidental)
     verb, doing = VERBS.get(outcome.stage, ("run", "running"))
-    if exporter and outcome.verdict == verdicts.CRASH and outcome.symptom == DECLARED_OTHERWISE:
+    if outcome.verdict == verdicts.CRASH and outcome.symptom == DECLARED_OTHERWISE:
         return f"{what}: {outcome.message}"
     if exporter and outcome.verdict == verdicts.CRASH:
         made = {
@@ -231,6 +233,9 @@ def _what(
     Where the operator is incidental, and all that decides is what it is given, that comes first.
     """
     told = list(deciding)
+    constant = CONSTANT_RESULT in route and not told  # nor does it matter what is called then
+    if constant:
+        route = "; ".join(x for x in route.split("; ") if x != CONSTANT_RESULT)
     if most is not None and len(route) > ROUTE:
         route = route.partition(";")[0]
     if incidental and told and all(map(GIVEN.search, told)):
@@ -245,13 +250,15 @@ def _what(
         outcome.verdict == verdicts.INCONSISTENT and outcome.symptom == "dtype" and lowered(outcome.conversion_function)
     )
     inner = "" if typed else _inner(named, outcome.conversion_function)  # of what dtype it is a cast behind it decides
-    inner = "" if inner == NOTHING_LEFT and CONSTANT_RESULT in route else inner
+    inner = "" if inner == NOTHING_LEFT and (constant or CONSTANT_RESULT in route) else inner
     place = ", ".join(filter(None, (inner, route)))
     others = [x for x in others if x not in place.split()]
     also = (
         f"also seen in programs of {', '.join(others[:NAMED])}{', …' if len(others) > NAMED else ''}" if others else ""
     )
     notes = "; ".join(filter(None, (place, also)))
+    if constant:
+        return f"{WHOSE_RESULT} ({'; '.join(filter(None, (brief(operator), notes)))})"
     return f"{brief(operator)}{_decided(told, most)}{f' ({notes})' if notes else ''}"
 
 

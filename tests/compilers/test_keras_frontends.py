@@ -233,6 +233,16 @@ def test_a_file_that_declares_another_dtype_is_told_so_whatever_the_operator(ope
     assert isinstance(error, Told) and frontend.unsupported(case, stage, error) is None
 
 
+@pytest.mark.parametrize(("dtype", "told"), [("complex64", "float32"), ("complex128", "float32"), ("float64", "")])
+def test_openvino_that_takes_real_numbers_for_complex_ones_is_told_so(dtype, told, make, run):
+    """It drops imaginary parts without a word, and has no type that opera could feed."""
+    case, _ = make("live", "keras.ops.conjugate", x=np.ones(3, dtype))
+    stage, shown = run(openvino, case)
+    said = f"the loaded model declares {told} for an input of {dtype} of the same shape"
+    assert (stage, str(shown)) == ("load", said) if told else stage == "done"
+    assert not told or openvino.FRONTENDS["keras"].unsupported(case, stage, shown) is None
+
+
 @pytest.mark.parametrize(("operator", "stage"), [("keras.ops.isinf", "load"), ("keras.ops.isfinite", "compile")])
 def test_what_tf2onnx_logs_as_not_supported_is_a_refusal_where_its_file_is_invalid(operator, stage, make, run):
     """Keras has it go on after that; of what it logs nothing, and writes an invalid file all the same, it refuses nothing."""

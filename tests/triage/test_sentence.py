@@ -12,6 +12,7 @@ from opera import resources
 from opera.programs.verdicts import ABORT, CRASH, FAILURES, INCONSISTENT, REFUSED, TIMEOUT, UNSTABLE, Outcome
 from opera.triage.route import OTHERWISE, RIGHT, route
 from opera.triage.sentence import (
+    CONSTANT_RESULT,
     SHORT,
     apart,
     reads_as_invalid,
@@ -75,7 +76,10 @@ def test_a_file_that_declares_another_dtype_was_exported() -> None:
     told = "E writes a model of Abs that declares another dtype: the file declares float16 for an input of bfloat16"
     assert sentence("E", "Abs", shown, exporter=True) == told
     draft = (resources.content("templates") / "issues" / "parts.j2").read_text()
-    assert '"DeclaredOtherwise"' in draft and "The exported file declares the dtypes of the model." in draft
+    assert '"DeclaredOtherwise"' in draft and "declares the dtypes of the model." in draft
+    loaded = Outcome(CRASH, "load", "DeclaredOtherwise", "the loaded model declares float32 for an input of complex64")
+    assert sentence("OpenVINO", "abs", loaded) == f"OpenVINO loads abs with another dtype: {loaded.message}"
+    assert title("abs", loaded) == f"abs: {loaded.message}"
 
 
 @pytest.mark.parametrize(("outcome", "deciding", "_"), CASES)
@@ -515,3 +519,17 @@ def test_what_is_given_comes_before_an_operator_that_is_incidental() -> None:
     assert sentence(
         "OpenVINO", "Abs", shown, ["float64 inputs"], alike=("Tile",), incidental=True, route="by its file"
     ) == ("OpenVINO cannot run float64 inputs of several operators (Abs, Tile; by its file): no such precision")
+
+
+def test_of_a_model_whose_result_hangs_on_no_input_that_comes_first() -> None:
+    """OpenVINO loads no exported program that does not use its input, whatever it calls."""
+    shown = Outcome(CRASH, "load", "RuntimeError", "Input 0 is not found in the graph")
+    where = "a model whose result hangs on no input (zeros_like; as an exported program)"
+    route_ = f"as an exported program; {CONSTANT_RESULT}"
+    lines = [
+        sentence("OpenVINO", "zeros_like", shown, route=route_),
+        title("zeros_like", shown, route=route_),
+    ]
+    assert all(where in x and x.count("no input") == 1 for x in lines)
+    told = title("zeros_like", shown, ["dtype=torch.int8"], route=CONSTANT_RESULT)
+    assert told.startswith("zeros_like with dtype=torch.int8 (its result hangs on no input)")

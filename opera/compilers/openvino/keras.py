@@ -10,6 +10,7 @@ from opera.compilers.openvino import onnx as reader
 from opera.compilers.openvino.onnx import Onnx
 from opera.compilers.shared import keras_live, messages
 from opera.compilers.shared.messages import unsupported as first_rule
+from opera.compilers.shared.packing import DeclaredOtherwise
 
 PRELOAD = (keras_live.BACKEND, "openvino.frontend.tensorflow.utils", "openvino.tools.ovc.convert_impl")
 
@@ -37,8 +38,11 @@ class Keras(Onnx):
                 return recipe.load_saved(str(case.model))
             case "live":
                 live = keras_live.rebuilt(case)
-                with keras_live.graph_of(live):
-                    return recipe.load_live(live.model, case.outputs)
+                try:
+                    with keras_live.graph_of(live):
+                        return recipe.load_live(live.model, case.outputs)
+                except recipe.DeclaredOtherwise as error:
+                    raise DeclaredOtherwise(str(error)) from None
         return super().load(case)
 
     def unsupported(self, case: Case, stage: str, error: BaseException) -> str | None:

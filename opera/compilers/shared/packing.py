@@ -76,6 +76,10 @@ class Told(Exception):
     """
 
 
+class DeclaredOtherwise(Told):
+    """What a compiler makes of a model declares another dtype than that has: of one table of dtypes, whatever the operator."""
+
+
 class NoAnswer(Exception):
     """An adapter tells that the compiler returned nothing, or something that is no output at all: a crash."""
 

@@ -293,3 +293,22 @@ def test_a_shape_whose_outputs_are_all_one_number_is_not_told_as_right(operator:
     change = contrasts.change(other, own)
     assert change is not None and change.form == contrasts.SHAPE
     assert changed._surely(ask, Outcome(INCONSISTENT, "infer", symptom), own, other, change) is told
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_what_is_right_by_its_whole_numbers_alone_is_no_contrast(signed: bool) -> None:
+    """MNN's cast to an integer does nothing, which 1.0 does not show: with fractions it fails as its own does."""
+    own, other = (
+        Instance("keras", "Cast", {"dtype": x}, (Operand("x", Tensor.of(np.float32([1]))),), ("",), {}) for x in "ab"
+    )
+    fractions = contrasts.signed(other)
+    assert fractions is not None and fractions.inputs[0].value == Tensor.of(np.float32(contrasts.SIGNED[:1]))
+    assert contrasts.signed(fractions) is None
+    ask = Asker(None, Question(frontend="mnn-keras"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes.setdefault(x.id, Outcome(PASS)) for x in asked]  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in (own, other)}
+    ask.target = Outcome(INCONSISTENT, "infer", "value", details={"output": "Y"})
+    ask.outcomes = {own.id: ask.target, other.id: Outcome(PASS)}
+    if signed:
+        ask.outcomes[fractions.id] = ask.target
+    assert [x for x, how in alone(ask, own, ask.target) if how == PASSES and x is other] == ([] if signed else [other])
