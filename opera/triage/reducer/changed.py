@@ -51,13 +51,13 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
 
 
 def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[tuple[Program, str]]:
-    """Return programs and what they show, but for those that are right by their numbers alone: with fractions of both signs, and
-    all else as it is, they fail as their own does (a cast that does nothing is right of whole numbers). Of other numbers in
-    place of its own nobody says more than that.
+    """Return programs and what they show, but for those that are right by their numbers alone: with fractions of both signs,
+    and all else as it is, they fail as their own does (a cast that does nothing is right of whole numbers). Of other numbers
+    in place of its own nobody says more than that.
     """
     inputs = {x.name for x in own.inputs}
     right = [x for x, shows in found if shows == contrasts.PASSES]
-    typed = [x for x in right if (y := contrasts.change(x, own)) and (y.form or y.what not in inputs)]
+    typed = [x for x in right if (one := contrasts.change(x, own)) and (one.form or one.what not in inputs)]
     made = {x.id: y for x in typed if (y := contrasts.signed(x)) is not None and ask.within([y])}
     with suppress(Spent):
         ask.look([*made.values()])
