@@ -81,6 +81,9 @@ class Exporting(Library, Protocol):
 class Weighing(Library, Protocol):
     """What a library has beside that if further implementations can be asked where the first leave an expectation in doubt."""
 
+    DISPUTING: str
+    """The compiler by whose answers tests are disputed from the start: its own do not excuse it. May be missing."""
+
     def further(self, manifest: Manifest, directory: Path, inputs: list[Value], besides: str) -> Iterator[Opinion]:
         """Yield what those compute that `opinions` does not ask, but the compiler named `besides`; each when it is taken."""
 

@@ -108,7 +108,8 @@ def screen(
                 return Screening("", {"computes_as": lacking.name, **rounded}, (LEFT_OUT,))
         return Screening(ILL_CONDITIONED, rounded)
     further = defined(getattr(library, "further", _nobody)(manifest, directory, inputs, compiler))
-    found = _disputed(manifest, expected, actual, opinions, further)
+    disputed = DISPUTED in manifest.tags and compiler != getattr(library, "DISPUTING", "")
+    found = _disputed(manifest, expected, actual, opinions, further, disputed)
     own = [x.outputs for x in opinions if not x.independent and x.outputs is not None]
     if found.reason == DISPUTED and any(_agree(manifest, expected, outputs) for outputs in own):
         for lacking in defined(without(manifest, directory, inputs, compiler)):
@@ -247,8 +248,9 @@ def why_undefined(library: Library, program: Program, expected: list[Value]) -> 
 
 
 def _disputed(
-    manifest: Manifest, expected: list[Value], actual: list[Value], opinions: list[Opinion], further: Iterable[Opinion]
-) -> Screening:
+    manifest: Manifest, expected: list[Value], actual: list[Value], opinions: list[Opinion], further: Iterable[Opinion],
+    tagged: bool,
+) -> Screening:  # fmt: skip
     """Ask the independent implementations whether the expected outputs stand; it is decided for the test, not the compiler.
 
     One that agrees with the expected outputs settles it: they stand, whoever else contradicts them. Until then, `further`
@@ -256,7 +258,8 @@ def _disputed(
     that agree with each other then speak against the test's expectation. Who computes something else again excuses nobody, but
     leaves a reference that opera computed itself without a witness, if by outputs of the compiler's form: another dtype says
     nothing of values. One that computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts
-    the reference or not. Where nobody can be asked now, a test that is tagged so from the start is disputed by who was then.
+    the reference or not. Where nobody can be asked now, a test that is `tagged` so from the start is disputed by who was then:
+    by another than the compiler itself, who excuses nobody.
     """
     contradicting: list[tuple[Opinion, oracle.Comparison]] = []
     precise, refused = "", {}
@@ -296,7 +299,7 @@ def _disputed(
             **{f"{name}_error": error for name, error in refused.items()},
         })  # fmt: skip
     heard = precise or contradicting
-    if DISPUTED in manifest.tags and not heard and not randomness.wrong_form(manifest, expected, actual):
+    if tagged and not heard and not randomness.wrong_form(manifest, expected, actual):
         return Screening(DISPUTED, {
             "by": "a reference that was asked when the test was generated",
             "agrees_with_compiler": False,

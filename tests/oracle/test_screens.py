@@ -538,3 +538,16 @@ def test_a_test_that_was_disputed_when_it_was_generated_needs_a_third_opinion(tm
     assert (found.reason, found.numbers.get("agrees_with_compiler")) == (reason, agrees)
     if not further:
         assert asked_of(Answers(), tagged, tmp_path, instance, [Tensor.of(np.array([5, 5]))]).reason == "", "a dtype"
+
+
+def test_who_disputed_a_test_by_its_own_answer_is_not_excused_by_that(tmp_path):
+    """ONNX Runtime loses texts that a Loop scans; nobody else runs it, and its own answer was why the test was disputed."""
+    manifest, instance = made(tmp_path, "Exp", {"input": f32(0, 1)}, expected=f32(2, 2))
+    tagged = msgspec.structs.replace(manifest, tags=(*manifest.tags, DISPUTED))
+    answers = Answers()
+    answers.DISPUTING = "any"
+    found = asked_of(answers, tagged, tmp_path, instance, [Tensor.of(f32(5, 5))])
+    assert (found.reason, found.tags) == ("", (screens.SINGLE_REFERENCE,))
+    answers.DISPUTING = "onnxruntime"
+    assert asked_of(answers, tagged, tmp_path, instance, [Tensor.of(f32(5, 5))]).reason == DISPUTED
+    assert library.DISPUTING == "onnxruntime"

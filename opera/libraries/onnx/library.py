@@ -37,6 +37,7 @@ NAME = "onnx"
 PACKAGE = "onnx"
 NAMED = True
 """A call names what it returns, and inputs that are left out have their place."""
+DISPUTING = onnx_reference.DISPUTING
 LIGHT = True
 """`equipped_defaults` takes a fraction of a second: it may be asked where somebody waits."""
 PRELOAD = ("onnx", "onnx.checker", "onnx.helper", "onnx.reference", "onnx.shape_inference", "ml_dtypes")

@@ -25,6 +25,8 @@ from opera.programs.migrated import Artefact, Manifest
 from opera.programs.values import Tensor, Value
 
 EVALUATOR = "reference-evaluator"
+DISPUTING = "onnxruntime"
+"""The compiler that is asked beside the evaluator when a test is generated, and disputes what that computes."""
 NARROW, WIDE = ("bfloat16", "float16"), "float32"
 NEAR = 1e-2
 """How far from each other, relatively and absolutely, numbers are that may be rounded by one and not by the other."""

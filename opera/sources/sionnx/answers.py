@@ -27,7 +27,7 @@ from opera.programs.program import Instance
 from opera.programs.values import Tensor, Value
 from opera.store.rows import Disagreement
 
-EVALUATOR, RUNTIME, ALGORITHM = references.EVALUATOR, "onnxruntime", "algorithm"
+EVALUATOR, RUNTIME, ALGORITHM = references.EVALUATOR, references.DISPUTING, "algorithm"
 INFERENCE = "type inference"
 """ONNX's, which disagrees with the evaluator on the dtype of an output."""
 ACCEPTED, CHECKER, REFERENCE, UNANSWERED = "accepted", "checker", "reference", "unanswered"

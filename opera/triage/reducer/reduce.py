@@ -222,7 +222,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     told = (*reduction.deciding, *reduction.besides, *reduction.circumstances)
     rounded = ask.rounded() if outcome.symptom in NUMBERS else (0, 0)
     another = alias(found)
-    named, within = same_by_others(ask, workspace, found, another), parts(ask, found, outcome)
+    within = parts(ask, found, outcome)  # first: what is wrong by itself is to be filed in its place
+    named = same_by_others(ask, workspace, found, another)
     family = siblings(ask, workspace, found, told, defaults)
     if named:
         shown = (contrasts.Contrast("operator", found.operator, passes=named), *shown)
