@@ -12,10 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from opera.oracle.manner import kind
+from opera.oracle.screens import AGREEING
 from opera.programs.program import Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, Outcome
-from opera.triage.failure import GROSS, quiet, rounded, severity
+from opera.triage import failure
+from opera.triage.conditions import readable
+from opera.triage.failure import GROSS, misvalued, quiet, rounded, severity
 from opera.triage.reducer.asking import Asker
 from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.smaller import Leaf
@@ -74,6 +77,26 @@ def louder(ask: Asker, program: Program) -> list[Program]:
     tried = ask.within(list(programs(program, rounded(seen))))
     shown = zip(tried, ask.look(tried), strict=True)
     return next(([x] for x, outcome in shown if _gross(seen, outcome) and ask.agreed(x)), [])
+
+
+def with_numbers(ask: Asker, program: Program) -> list[Program]:
+    """Return the program with 1, 2, 3, ... in place of NaN and infinities, if it is grossly wrong of these, too: what is no
+    number is but one that comes out wrong then, and few would think of it first. That becomes the target.
+
+    Whoever confirms what is expected of the target does so there. Raises Spent.
+    """
+    target = ask.target
+    if target is None or target.symptom not in failure.NUMBERS or simpler.finite(smaller.leaves(program)):
+        return []
+    tried = [x for x in readable.counted(program) if simpler.finite(smaller.leaves(x))]
+    for x, shown in zip(tried, ask.look(tried), strict=True):
+        confirmed = shown.details.get(AGREEING) or not target.details.get(AGREEING)
+        if misvalued(target, shown) and confirmed and ask.admits(x):
+            ask.target = shown
+            if ask.fair(x):
+                return [x]
+            ask.target = target
+    return []
 
 
 def held(program: Program) -> frozenset[float]:

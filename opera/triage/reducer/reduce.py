@@ -51,7 +51,7 @@ from opera.triage.reducer import exact, inner, older, settings, typed, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.changed import alone, outputs
 from opera.triage.reducer.incidental import Incidental, incidental
-from opera.triage.reducer.loud import held, holds, louder
+from opera.triage.reducer.loud import held, holds, louder, with_numbers
 from opera.triage.reducer.parts import inside, parts
 from opera.triage.reducer.siblings import alias, same_by_others, siblings
 from opera.triage.reducer.single import form_alone
@@ -128,7 +128,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
                 ask.find_witness(kept[-1])
             ask.begin(kept[-1], known, defaults)
             ask.plain = partial(holds, held(kept[-1]))
-        for step in (_with_elements, partial(form_alone, defaults=defaults)):
+        for step in (_with_elements, with_numbers, partial(form_alone, defaults=defaults)):
             if made := step(ask, kept[-1]):
                 kept += made
                 ask.begin(kept[-1], known, defaults)
@@ -143,6 +143,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         if _constructed(ask, kept, defaults):
             minimise(kept[-1], defaults, ask, kept.append)
         if _shortened(ask, defaults, kept):
+            minimise(kept[-1], defaults, ask, kept.append)
+        if made := with_numbers(ask, kept[-1]):  # a large one was not asked about
+            kept += made
+            ask.begin(kept[-1], known, defaults)
             minimise(kept[-1], defaults, ask, kept.append)
         if ask.withdraw(kept, first):
             minimise(kept[-1], defaults, ask, kept.append)

@@ -24,7 +24,7 @@ from opera.oracle import draws
 from opera.oracle.comparison import COUNT
 from opera.oracle.randomness import FORMS, RANDOM
 from opera.programs import literals
-from opera.programs.migrated import Manifest, read_values
+from opera.programs.migrated import Manifest
 from opera.programs.program import Program
 from opera.programs.values import CONTAINERS, Tensor
 from opera.programs.verdicts import INCONSISTENT, TIMEOUT, UNSTABLE
@@ -138,7 +138,7 @@ def brief(
         device, folder: Expressions that tests run it with; files go to the current folder where `folder` is empty.
     """
     shown: dict[str, Any] = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
-    expected = read_values(directory, "expected")
+    expected = reproducer.wanted(directory)
     fed = shown["fed"] if isinstance(shown["fed"], list) else []
     kinds = kinds_of([*expected, *fed])
     known = environment()

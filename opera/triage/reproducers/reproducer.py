@@ -97,10 +97,23 @@ def write(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Progra
     out_path.write_text(render(exhibit, manifest, directory, program), encoding="utf-8")
 
 
+def wanted(directory: Path) -> list[Value]:
+    """Return what is expected of a test, each NaN in the bits that `np.nan` has: whoever compares takes any for any."""
+    return [_one_nan(x) for x in read_values(directory, "expected")]
+
+
+def _one_nan(value: Value) -> Value:
+    if not isinstance(value, Tensor) or value.dtype not in ("float16", "float32", "float64"):
+        return value
+    array = value.array().copy()
+    array[np.isnan(array)] = np.nan
+    return Tensor.of(array, value.dtype)
+
+
 def render(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Program) -> str:
     """Return the script of a finding."""
     shown = libraries.get(manifest.library).reproducer(manifest, directory, program, exhibit.artefact)
-    expected = read_values(directory, "expected")
+    expected = wanted(directory)
     kind = KINDS.get(exhibit.verdict, "death")
     if kind == "inconsistent" and randomness.RANDOM in manifest.tags and all(isinstance(x, Tensor) for x in expected):
         kind = "drawn"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opera.oracle.screens import AGREEING
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, PASS, Outcome
@@ -161,3 +162,34 @@ def test_numbers_are_those_that_the_input_holds(dtype: str, narrow: str, most: f
     tops = [x.array().astype("f8").max() for y in made for x in smaller.leaves(y) if isinstance(x, Tensor)]
     assert tops and max(tops) == pytest.approx(most, rel=1e-3)
     assert list(loud.programs(sum_of(np.ones(2, "bool")), narrow)) == []
+
+
+@pytest.mark.parametrize(
+    ("actual", "confirmed", "made"), [(0.5, True, True), (0.999999, True, False), (0.5, False, False)]
+)
+def test_what_is_wrong_of_ordinary_numbers_is_filed_of_these(actual: float, confirmed: bool, made: bool) -> None:
+    """TVM reads one float8 for another: a NaN that comes out as a number says less than a 1 that comes out as 0.5."""
+
+    class Ask:
+        def __init__(self) -> None:
+            self.target, self.asked = wrong(np.nan, 1.0, symptom="nan-mask"), list[Program]()
+
+        def look(self, programs: Sequence[Program]) -> list[Outcome]:
+            self.asked += programs
+            shown = wrong(1.0, actual, abs(1 - actual))
+            shown.details.update({"not_finite": False} | ({AGREEING: "x"} if confirmed else {}))
+            return [shown for _ in programs]
+
+        def admits(self, program: Program) -> bool:
+            return True
+
+        fair = admits
+
+    ask = Ask()
+    before = ask.target
+    before.details[AGREEING] = "x"
+    found = loud.with_numbers(ask, sum_of(np.float32([np.nan])))  # type: ignore[arg-type]
+    assert found == ([sum_of(np.float32([1]))] if made else [])
+    assert (ask.target is before) is not made
+    ask.target, ask.asked[:] = before, []
+    assert loud.with_numbers(ask, sum_of(np.float32([2]))) == [] and not ask.asked  # type: ignore[arg-type]

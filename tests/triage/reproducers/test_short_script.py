@@ -206,3 +206,11 @@ def test_a_model_may_be_imported_with_its_constants_as_inputs_where_it_fails_so_
     assert "keep_params" not in plain and "model.graph.input])\n" in plain
     assert "keep_params_in_input=True" in kept and '*params.get("main", ()))' in kept and "detach_params" in kept
     compile(kept, "script.py", "exec")
+
+
+def test_a_nan_of_any_bits_is_expected_as_nan(tmp_path):
+    """The evaluator's logarithm of -1 is a negative NaN, which took a line of base64 in a script."""
+    bits = np.array([0xFFC00000, 0x3F800000], np.uint32).view(np.float32)
+    told = made(tmp_path, "Log", {"x": np.float32([-1, np.e])}, ("y",), (Tensor.of(bits),))
+    text = brief.brief(exhibit(output="y"), *told).script(exhibit(output="y"))
+    assert "np.nan" in text and "unpack(" not in text
