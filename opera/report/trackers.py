@@ -33,9 +33,9 @@ class Tracker(msgspec.Struct, frozen=True):
     packages: tuple[str, ...] = ()
 
     def searched(self, words: Iterable[str]) -> str:
-        """Return the address of a search for all of some words."""
+        """Return the address of a search for all of some words, among issues and pull requests: a mend may be on its way."""
         search = self.search or f"{self.form.partition('/new')[0]}?q={{}}"
-        return search.format(quote_plus(" ".join(("is:issue", *words))))
+        return search.format(quote_plus(" ".join(words)))
 
 
 def default(frontend: str, laid: str, file: str = "") -> str:

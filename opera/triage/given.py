@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import abc
+from contextlib import suppress
+from typing import cast
 
+from opera import libraries
+from opera.errors import InvalidTest
 from opera.programs.program import Program
-from opera.programs.values import RandomTensor, Sequence, Tensor, Value, named_inputs
+from opera.programs.values import Message, RandomTensor, Sequence, Tensor, Value, named_inputs
 from opera.triage.conditions import removable
 from opera.triage.sentence import number
 
@@ -15,6 +20,8 @@ FEW = 3
 CAPTURED, OUTER = "captured", "of the outer scope"
 """The context of a call whose body reads values that are no arguments of it, and how such a value is told (ONNX, "Outer-scope
 access")."""
+CALLED, NODES = re.compile(r"(?m)^\s+\S[^=\n]* = (\w+)(?: <| \()"), 4
+"""How ONNX's textual syntax has an operator that is called, and how many of a body are told."""
 MOST, LONG = 4, 90
 """How many inputs and parameters are told, and characters of them together."""
 
@@ -41,15 +48,29 @@ def given(program: Program, first: abc.Sequence[str] = (), room: int = LONG) -> 
     ranks = {name: (0, 0) if n == 0 else matters.get(name, (2, 0)) for n, (name, _) in enumerate(told)}
     for name, value in calls[0].params.items() if len(calls) == 1 else ():
         if not any(named_inputs(value)):  # such says where inputs stand (`tensors=[tensors.0, tensors.1]`)
-            told.append((name, f"{name}={removable.said(value)}"))
+            told.append((name, f"{name}={_body(program.library, value) or removable.said(value)}"))
             ranks[name] = matters.get(name, (4 if value is None else 3, 0))
-    kept, length = set[str](), 0
+    kept, length = dict[str, str](), 0
     for name, text in sorted(told, key=lambda x: ranks[x[0]]):
-        if len(kept) < MOST and length + len(text) + 2 <= room:
-            length += len(text) + 2
-            kept.add(name)
-    words = [text for name, text in told if name in kept]
+        short = name if name in matters and name.isidentifier() else text  # that it is given is worth telling
+        for form in (text, short):
+            if name not in kept and len(kept) < MOST and length + len(form) + 2 <= room:
+                length += len(form) + 2
+                kept[name] = form
+    words = [kept[name] for name, _ in told if name in kept]
     return ", ".join([*words, "…"] if len(kept) < len(told) else words)
+
+
+def _body(library: str, value: Value) -> str:
+    """Return the operators of a program that a call holds as a parameter, `<Constant, Optional>`; nothing of what is none."""
+    if not isinstance(value, Message) or library not in libraries.registered():
+        return ""
+    made = libraries.get(library)
+    with suppress(ImportError, InvalidTest):
+        text = cast(libraries.Bodied, made).body(value) if hasattr(made, "body") else ""
+        if found := list(dict.fromkeys(CALLED.findall(text))):
+            return f"<{', '.join(found[:NODES])}{', …' if len(found) > NODES else ''}>"
+    return ""
 
 
 def _tensor(value: Value) -> str:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 from msgspec import structs
+from onnx import helper
 
 from opera.programs.program import Captured, Instance, Operand, Provenance
-from opera.programs.values import Named, Tensor
+from opera.programs.values import Message, Named, Tensor
 from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.store.rows import Verdict
 from opera.triage.given import LONG, given
@@ -93,3 +94,26 @@ def test_a_program_is_told_as_it_is_and_what_seems_to_decide_only_where_near_one
 def test_a_program_of_several_calls_is_told_by_its_inputs():
     told = title("Neg + Add (x=float32([1]))", WRONG, alike=["Add", "Sub"])
     assert told.startswith("Neg + Add (x=float32([1])) (also seen in programs of Sub):")
+
+
+def test_what_matters_is_named_where_its_value_has_no_room():
+    made = call({"a": 1}, np.ones((1, 4), "f4"), np.ones((9, 9), "f4"))
+    assert given(made, ("x1",), 26) == "x0=float32[1, 4], x1, …"
+    assert given(made, (), 26) == "x0=float32[1, 4], a=1, …"
+
+
+def test_a_body_is_told_by_its_operators():
+    """TVM stops at an Optional without an input in a branch, whatever the If."""
+    branch = helper.make_graph(
+        [helper.make_node("Constant", [], ["c"], value_float=1.0), helper.make_node("Optional", ["c"], ["o"])],
+        "branch", [], [helper.make_value_info("o", helper.make_optional_type_proto(helper.make_tensor_type_proto(1, [])))],
+    )  # fmt: skip
+    body = Message("onnx.GraphProto", branch.SerializeToString())
+    cond = Operand("cond", Tensor.of(np.array(True)))
+    params = {"then_branch": body, "else_branch": body}
+    made = Instance("onnx", "If", params, (cond,), ("Y",), {"opset": {"": 16}})
+    assert given(made) == "cond=bool(True), then_branch=<Constant, Optional>, else_branch=<Constant, Optional>"
+    assert (
+        given(Instance("none", "If", params, (cond,), ("Y",), {}))
+        == "cond=bool(True), then_branch=<GraphProto>, else_branch=<GraphProto>"
+    )
