@@ -55,7 +55,7 @@ def measure(program: Program, defaults: Defaults) -> Measure:
         sum(map(len, shapes)),
         sum(map(sum, shapes)),
         sum(x.value is not None for call in calls for x in call.inputs) + sum(map(bool, program.outputs)),
-        sum(x.dtype not in simpler.ORDINARY for x in found),
+        sum(x.dtype not in simpler.ORDINARY for x in found) + len(_stated(program)),
         len(_of_data(program) - {simpler.FLOAT}),
         sum(map(simpler.cost, found)) + sum(simpler.cost(x) for call in calls for x in call.params.values()),
         len(program.canonical()),
@@ -485,11 +485,17 @@ def differing(program: Program) -> Program:
 
 def dtypes(program: Program, _: Defaults) -> Iterator[Step]:
     """Yield what makes exotic dtypes ordinary, of all tensors of one, and of what names it; and all data float32."""
-    for dtype in sorted({x.dtype for x in leaves(program)} - simpler.ORDINARY):
+    for dtype in sorted({x.dtype for x in leaves(program)} - simpler.ORDINARY | _stated(program)):
         for other in simpler.ordinary(dtype):
             yield partial(as_dtype, dtype=dtype, other=other)
     if _of_data(program) - {simpler.FLOAT}:
         yield _plain
+
+
+def _stated(program: Program) -> set[str]:
+    """Return the exotic dtypes that types of sequences and optional values name: these may be empty."""
+    types = (x.value.type for x in program.inputs if isinstance(x.value, values.Sequence | Optional))
+    return (set(re.findall(r"\w+", " ".join(types))) & set(values.CONTAINERS)) - simpler.ORDINARY
 
 
 def _of_data(program: Program) -> set[str]:
