@@ -15,9 +15,9 @@ import numpy as np
 
 from opera import precision
 from opera.compilers import INTERFACE, LESS, OWN, RECIPES, Case, Frontend, Involved, Recipe, Variant, Way
-from opera.compilers.shared import keras_live, messages
+from opera.compilers.shared import keras_live, messages, tflite_models
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import CannotCarry, of_numpy
+from opera.compilers.shared.packing import CannotCarry, Made, of_numpy
 from opera.programs.values import Tensor, Value
 
 NAME = "tflite"
@@ -60,7 +60,7 @@ class Keras:
     VARIANTS = (Variant("live", "live", exports="model.tflite"),)
     PACKAGES = ("tensorflow", "keras", "ai_edge_litert")
     MAKES = "tflite"
-    WAYS = WAYS
+    WAYS = (*WAYS, tflite_models.OPERATORS)
     PLACES: Mapping[str, str] = PLACES
 
     def export(self, case: Case, path: Path) -> None:
@@ -72,6 +72,8 @@ class Keras:
 
     def load(self, case: Case) -> str:
         """Conversion was all of it: nothing is left but to name the file."""
+        if case.way == tflite_models.OPERATORS.name:
+            raise Made(" ".join(tflite_models.operators(case.model)))
         return str(case.model)
 
     def compile(self, loaded: str, case: Case) -> Any:

@@ -18,7 +18,8 @@ class Draw(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     Attributes:
         operators: Their names.
-        law: A name of `laws.LAWS`, `categorical`, or `dropout`: an element of the input `of` over 1 - `p`, or 0 in a share `p`.
+        law: A name of `laws.LAWS`, `categorical`, `chosen`: an element of the input `of`; or `dropout`: such one over 1 - `p`,
+            or 0 in a share `p`.
         parameters: Parameter of the law → where it is: names of parameters or inputs, the first that is there counts, then a
             number that it has by default. `a if b` is the one called a where there is one called b.
         of: Name of an input that what was drawn is put on.

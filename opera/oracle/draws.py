@@ -47,6 +47,8 @@ UNCHANGED = "an input unchanged"
 """How it is told that nothing is drawn at all."""
 CONSTANT, ELEMENT = "constant", "element"
 """Tag of a finding where a random operator does not vary; kind of it where one element does not, and others do."""
+CHOSEN = "chosen"
+"""Law by which a random operator chooses among the numbers of an input."""
 UNLIKE = "unlike"
 """Tag of a finding where numbers are none of the declared distribution, or drawn too often or too seldom."""
 
@@ -130,6 +132,8 @@ def _judged(program: Instance, draw: Draw, outputs: Sequence[Sequence[Value]], f
         return _dropout(program, draw, first, mask, dtype)
     if draw.law == "categorical":
         return _categorical(program, draw, first)
+    if draw.law == CHOSEN:
+        return _chosen(program, draw, first, dtype)
     law = laws.LAWS[draw.law]
     given = given_of(program, draw, law.parameters, first.shape[1:])
     if given is None:
@@ -234,6 +238,22 @@ def _dropout(program: Instance, draw: Draw, drawn: Array, mask: Array | None, dt
     return msgspec.structs.replace(found, kind="") if found and not found.element and not telling.all() else found
 
 
+def _chosen(program: Instance, draw: Draw, drawn: Array, dtype: str) -> Broken | None:
+    """Judge numbers that are chosen of an input, and not computed of them: each is one of these."""
+    x = first_of(program, draw.of)
+    if x is None or not x.size:
+        return None
+    held = np.unique(x)
+    place = np.clip(np.searchsorted(held, drawn), 1, max(held.size - 1, 1))
+    near = np.minimum(*(np.abs(held[np.minimum(y, held.size - 1)] - drawn) for y in (place, place - 1)))
+    odd = ~((near <= ROUNDING.get(dtype, 0.0) * np.abs(drawn)) | (np.isnan(drawn) & np.isnan(x).any()))
+    if not odd.any():
+        return None
+    at, low, high = tuple(np.argwhere(odd)[0]), float(np.nanmin(x)), float(np.nanmax(x))
+    told = f"output 0 holds {drawn[at]:.6g}, which is no number of its input"
+    return Broken(told, "" if low <= drawn[at] <= high else "range", low=low, high=high)
+
+
 def _kept(x: Array, share: Array) -> Array:
     """Return what a dropout leaves of elements that it does not set to 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -257,6 +277,8 @@ def legal(program: Program) -> str:
         return ""
     if draw.how == "slope":
         return _sloped(program, draw)
+    if draw.law == CHOSEN:
+        return "numbers of its input"
     if draw.of and draw.law != "dropout":
         return ""
     if draw.law == "dropout":

@@ -66,6 +66,7 @@ RIGHT = [
         lambda g: -X * g.uniform(1 / 8, 1 / 3, X.shape).astype("f"),
     ),
     (call("keras", "keras.layers.GaussianNoise", {"inputs": X}, stddev=0.5), lambda g: X + g.normal(0, 0.5, X.shape)),
+    (call("keras", "keras.layers.RandomCrop", {"data": X}, height=1), lambda g: X[g.integers(3)][None]),
 ]
 
 
@@ -157,8 +158,19 @@ def test_declarations_name_laws_with_all_their_parameters(library):
     assert library in libraries.registered()
     for draw in resources.declaration("instrumentation", library)["draws"]:
         law = draw["law"]
-        wanted = {"dropout": {"p"}, "categorical": {"weights"}}.get(law) or set(laws.LAWS[law].parameters)
-        assert set(draw["parameters"]) == wanted, draw
+        wanted = {"dropout": {"p"}, "categorical": {"weights"}, "chosen": set()}.get(law)
+        wanted = set(laws.LAWS[law].parameters) if wanted is None else wanted
+        assert set(draw.get("parameters", ())) == wanted, draw
+
+
+@pytest.mark.parametrize(("drawn", "kind"), [(0, "range"), (2.5, ""), (13, "range"), (3.0000001, None)])
+def test_what_is_chosen_of_an_input_is_among_its_numbers(drawn, kind):
+    """XLA resizes the whole of a slice whose length it does not know: RandomCrop returns 0 and means of two pixels."""
+    crop = call("keras", "keras.layers.RandomCrop", {"data": X}, height=1)
+    found = draws.broken(crop, [[Tensor.of(np.float32([[1, 2, 3, drawn]]))]])
+    assert (found.kind if found else None) == kind
+    assert found is None or found.why.endswith("which is no number of its input")
+    assert draws.legal(crop) == "numbers of its input"
 
 
 def test_the_rest_of_memory_is_told_without_its_numbers():

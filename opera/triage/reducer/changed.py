@@ -8,6 +8,8 @@ from contextlib import suppress
 
 import msgspec
 
+from opera import libraries
+from opera.compilers.shared import tflite_models
 from opera.libraries import simplest
 from opera.oracle import declared, draws, manner
 from opera.oracle.messages import identifying, says
@@ -47,7 +49,8 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
             with suppress(Spent):  # whoever is to confirm it is not asked about the others
                 shows = _shows(ask, target, program, x, change)
                 found += [(x, shows)] if shows else []
-    return _borne(ask, found, program) if loud and target.symptom in NUMBERS else found
+    found = _borne(ask, found, program) if loud and target.symptom in NUMBERS else found
+    return _with_operators(ask, found, program)
 
 
 def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[tuple[Program, str]]:
@@ -63,6 +66,25 @@ def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[t
         ask.look([*made.values()])
     wrong = {x for x, y in made.items() if y.id in ask.outcomes and ask.fails(ask.outcomes[y.id])}
     return [(x, shows) for x, shows in found if shows != contrasts.PASSES or x.id not in wrong]
+
+
+def _with_operators(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[tuple[Program, str]]:
+    """Return programs and what they show, but for those of another dtype that are right since no operator is left of them,
+    where one is left of their own: `abs` of unsigned integers is its input.
+    """
+    exported = hasattr(libraries.get(own.library), "plainest")  # to TensorFlow Lite, whose operators can be told
+    typed = [x for x, shows in found if exported and shows == contrasts.PASSES and _is_typed(x, own)]
+    with suppress(Spent):
+        if typed and ask.lowered(own) not in ([], [tflite_models.NONE]):
+            bare = {x.id for x in typed if ask.lowered(x) == [tflite_models.NONE]}
+            return [(x, shows) for x, shows in found if x.id not in bare]
+    return found
+
+
+def _is_typed(program: Program, own: Program) -> bool:
+    """Whether it is dtypes alone in which a program differs from another."""
+    change = contrasts.change(program, own)
+    return change is not None and change.form == contrasts.DTYPE
 
 
 def _known(ask: Asker) -> list[Program]:

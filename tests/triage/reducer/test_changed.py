@@ -312,3 +312,22 @@ def test_what_is_right_by_its_whole_numbers_alone_is_no_contrast(signed: bool) -
     if signed:
         ask.outcomes[fractions.id] = ask.target
     assert [x for x, how in alone(ask, own, ask.target) if how == PASSES and x is other] == ([] if signed else [other])
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "told"),
+    [("ABS", "NO_OPERATOR", False), ("ABS", "ABS", True), ("NO_OPERATOR", "NO_OPERATOR", True)],
+)
+def test_what_is_right_since_no_operator_is_left_of_it_is_no_contrast(own: str, other: str, told: bool) -> None:
+    """TensorFlow Lite's abs of unsigned integers is its input."""
+    given, typed = (
+        Instance("keras", "keras.ops.abs", {}, (Operand("x", Tensor.of(np.ones(2, x))),), ("",), {})
+        for x in ("float32", "uint8")
+    )
+    ask = Asker(None, Question(frontend="tflite-keras"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes.setdefault(x.id, Outcome(PASS)) for x in asked]  # type: ignore[method-assign]
+    ask.lowered = lambda program: [own if program is given else other]  # type: ignore[method-assign]
+    ask.programs = {x.id: x for x in (given, typed)}
+    ask.target = Outcome(CRASH, "infer", "RuntimeError", "it has no tensor of that")
+    ask.outcomes = {given.id: ask.target, typed.id: Outcome(PASS)}
+    assert alone(ask, given, ask.target) == ([(typed, PASSES)] if told else [])

@@ -331,7 +331,9 @@ def test_strings_that_do_not_matter_become_numbers() -> None:
     assert leaf == Tensor.of(np.array([1, 2], "f4")) and "seq(tensor(float32))" in str(made.inputs[0].value)
 
 
-@pytest.mark.parametrize(("dtype", "made"), [("complex128", True), ("int8", True), ("string", True), ("float32", False)])
+@pytest.mark.parametrize(
+    ("dtype", "made"), [("complex128", True), ("int8", True), ("string", True), ("float32", False)]
+)
 def test_an_empty_sequence_of_an_exotic_dtype_becomes_one_of_floats(dtype: str, made: bool) -> None:
     """TVM stops at any sequence; of complex numbers nobody else runs it."""
     program = Instance("onnx", "SequenceLength", {}, (Operand("s", values.Sequence(dtype, ())),), ("y",), {})
