@@ -29,6 +29,7 @@ from opera.store.workspace import Workspace
 from opera.triage import reduction, sentence
 from opera.triage.failure import alike
 from opera.triage.reducer.asking import Asker, Budget
+from opera.triage.reducer.incidental import place
 from opera.triage.reducer.reduce import NotReduced, about, reduce
 from opera.triage.reduction import Reduction
 from opera.triage.shrink import smaller
@@ -106,7 +107,8 @@ def _reduced(
 
 def _called(ask: Asker, of: Reduction) -> Program | None:
     """Return the plainest call that its library's exporter makes the operator of at which a reduction fails, and that fails in
-    the same words at the same place; None where it calls one of the plainest itself, or an answer is wrong: any two may be.
+    the same words at the same line; None where it calls one of the plainest itself, or an answer is wrong: any two may be.
+    TVM's importer reads begin and size of a SLICE one after the other, and fails so at either.
     """
     library = libraries.get(of.frontend.rpartition("-")[2])
     lowered = sentence.lowered(of.outcome.conversion_function)
@@ -115,7 +117,8 @@ def _called(ask: Asker, of: Reduction) -> Program | None:
     calls = cast(Lowering, library).plainest(lowered)
     if set(of.program().program.operators) & {x.operator for x in calls}:
         return None
-    return next((x for x, shown in zip(calls, ask.look(calls), strict=True) if ask.fails(shown)), None)
+    shown = zip(calls, ask.look(calls), strict=True)
+    return next((x for x, now in shown if ask.fails(now) and place(now) == place(of.outcome)), None)
 
 
 def _reads(compiler: str, kind: str) -> bool:
@@ -173,8 +176,8 @@ def _as_whole(program: Program, known: Mapping[str, Value]) -> Program:
 
 def _first(ask: Asker, programs: Sequence[Program]) -> Program | None:
     """Return the first of these that fails as the target does."""
-    for place in range(0, len(programs), ask.batch):
-        batch = programs[place : place + ask.batch]
+    for begin in range(0, len(programs), ask.batch):
+        batch = programs[begin : begin + ask.batch]
         if failing := [x for x, fails in zip(batch, _fails(ask, batch), strict=True) if fails]:
             return failing[0]
     return None

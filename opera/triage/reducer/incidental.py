@@ -119,16 +119,16 @@ def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> boo
     said = [gist(x.message) for x in (one, other)]
     words = location.telling(normalise(said[0]))  # else its numbers are all that it says
     texts = {normalise(x) if words else x for x in said}
-    if len(texts) > 1 or _place(one) != _place(other):
+    if len(texts) > 1 or place(one) != place(other):
         return False
     functions = [location.shared(x.conversion_function).partition("@")[0] for x in (one, other)]
     of_all = functions[0] == functions[1]  # code that all come by is named for none of them
     by = functions if not call.params else functions[:1]
     own = _names(*program.operators, *([] if call.params else [call.operator]), *([] if of_all else by))
-    return (words or bool(_place(one))) and not own.intersection(re.findall(r"[a-z]{3,}", " ".join(said).lower()))
+    return (words or bool(place(one))) and not own.intersection(re.findall(r"[a-z]{3,}", " ".join(said).lower()))
 
 
-def _place(shown: Outcome) -> str:
+def place(shown: Outcome) -> str:
     """Return where a compiler stopped: a `file:line` of native code, else the last line of its own in Python."""
     _, at, native = shown.conversion_function.partition("@")
     frames = shown.seen.frames if shown.seen is not None else ()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Argument, Call, Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Limits, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, Limits, Outcome, Seen
 from opera.report.draft import draft
 from opera.run import driver as stage
 from opera.store.rows import Verdict
@@ -176,6 +176,21 @@ def test_the_plainest_call_of_an_operator_is_taken_where_it_fails_in_the_same_wo
     assert (found and found.operators) == (wanted and (wanted,))
     asked.look = lambda programs: [msgspec.structs.replace(FULLY, message="something else") for _ in programs]  # type: ignore[method-assign]
     assert cut._called(asked, reduction_of(operator, outcome)) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("line", "found"), [(5262, False), (5263, True)])
+def test_the_plainest_call_fails_at_the_same_line(line: int, found: bool) -> None:
+    """TVM reads begin and size of a SLICE one after the other: an LSTM whose size is computed is no `slice` of a begin."""
+    name = "tflite_frontend:OperatorConverter.convert_slice"
+    whole = Outcome(CRASH, "load", "TypeError", "a bytes-like object is required", conversion_function=name)
+    held, now = (
+        msgspec.structs.replace(whole, seen=Seen(frames=("opera.run.worker:go:1", f"tvm.tflite:convert_slice:{x}")))
+        for x in (5263, line)
+    )
+    asked = Compiler(lambda _: True)
+    asked.fails = lambda *_, **__: True  # type: ignore[method-assign]
+    asked.look = lambda programs: [now for _ in programs]  # type: ignore[method-assign]
+    assert (cut._called(asked, reduction_of("keras.layers.LSTM", held)) is not None) is found  # type: ignore[arg-type]
 
 
 def test_a_plain_form_says_what_it_is_of_unless_only_the_way_to_load_it_ties_them() -> None:
