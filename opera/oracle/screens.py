@@ -253,9 +253,10 @@ def _disputed(
 ) -> Screening:  # fmt: skip
     """Ask the independent implementations whether the expected outputs stand; it is decided for the test, not the compiler.
 
-    One that agrees with the expected outputs settles it: they stand, whoever else contradicts them. Until then, `further`
-    ones are asked. Where none agrees with them, a compiler is excused that computes what an independent one computes; two
-    that agree with each other then speak against the test's expectation. Who computes something else again excuses nobody, but
+    One that agrees with the expected outputs settles it: they stand, whoever else contradicts them; but not one that computes
+    in a narrower dtype, and agrees with the compiler as well, within that. Until then, `further` ones are asked. Where none
+    agrees with them, a compiler is excused that computes what an independent one computes; two that agree with each other
+    then speak against the test's expectation. Who computes something else again excuses nobody, but
     leaves a reference that opera computed itself without a witness, if by outputs of the compiler's form: another dtype says
     nothing of values. One that computed the same in higher precision speaks for whoever is nearer to it, whether it contradicts
     the reference or not. Where nobody can be asked now, a test that is `tagged` so from the start is disputed by who was then:
@@ -279,6 +280,8 @@ def _disputed(
             if against.symptom:
                 contradicting.append((opinion, against))
         elif _agree(manifest, expected, opinion.outputs, narrow):
+            if narrow and _agree(manifest, actual, opinion.outputs, narrow):
+                continue  # as near to the one as to the other, for what it computes in
             numbers: dict[str, Number] = {AGREEING: opinion.name}
             if contradicting:
                 numbers["contradicting"] = ", ".join(x.name for x, _ in contradicting)

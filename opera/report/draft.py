@@ -337,9 +337,14 @@ def _fails_so(member: Outcome, shown: Outcome) -> bool:
     return same and (not _words(shown) or says(member.message, identifying(shown.message)))
 
 
+BINDINGS = ".pxi"
+"""How files of Cython end that packages call native code by."""
+
+
 def _laid(laid: blame.Blame | None, outcome: Outcome) -> str:
     """Return which part is wrong, where that is known, and by which code: that which converts the operator, unless an import
-    stops outside of it. What was raised from something else, as exporters do, does not tell by its frames."""
+    stops outside of it, and not in the bindings that all of it comes by (`function.pxi`). What was raised from something else,
+    as exporters do, does not tell by its frames."""
     if laid is None or laid.verdict == part.UNKNOWN:
         return ""
     code = blame.converter(laid)
@@ -351,7 +356,7 @@ def _laid(laid: blame.Blame | None, outcome: Outcome) -> str:
     def through(name: str) -> bool:
         return bool(name) and any(x.endswith(f".{name}") for x in called)
 
-    if code and through(function) and not through(code.partition(" (")[0]):
+    if code and not at.endswith(BINDINGS) and through(function) and not through(code.partition(" (")[0]):
         return f"{laid.verdict}: {laid.because}; it is raised in {function} ({at})"
     return f"{laid.verdict}: {laid.because}{f'; it is converted by {code}' if code else ''}"
 

@@ -58,6 +58,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import route as routes
 from opera.triage.conditions import peculiar, removable, telling
+from opera.triage.contrasts import RESULT
 from opera.triage.distinct import causes, kinship
 from opera.triage.doubts import inadmissible, spoken_of, stated
 from opera.triage.evidence import ALIKE, Evidence, evidence
@@ -173,14 +174,16 @@ def route(chosen: Choice, laid: Blame | None) -> str:
 
 def _hangs_on_nothing(chosen: Choice) -> bool:
     """Whether what a simple call that stops, or loses outputs, returns is known to hang on no input, and what it is given is
-    ordinary: that decides, then."""
+    ordinary: that decides, then. It does not where another call may take the result, which hangs on none either: what is lost
+    is a constant that is returned."""
     of, shown = chosen.reduction, chosen.verdict.outcome
     stops = shown.verdict in (CRASH, REFUSED) or (shown.verdict, shown.symptom) == (INCONSISTENT, COUNT)
     program = of.program().program if of is not None else None
     given = smaller.leaves(program) if program is not None else []
     typed = program is not None and any("dtype" in x.params for x in program.instances())
     odd = typed or any(x.dtype not in simpler.ORDINARY or 0 in x.shape or not x.shape for x in given)
-    return program is not None and stops and not odd and simplest.is_constant(program)
+    taken = of is not None and any(x.what == RESULT and x.passes for x in of.contrasts)
+    return program is not None and stops and not odd and not taken and simplest.is_constant(program)
 
 
 def _broken(laid: Blame | None) -> str:

@@ -33,6 +33,8 @@ WRONG, DIES = "wrong", "dies"
 is that it stops, wrong outputs; and that it ends the process, where the failure does not."""
 DTYPE, SHAPE = "dtype", "shape"
 LISTED = (DTYPE, "opset")
+RESULT = "its result"
+"""What is told of a program where another call takes what it returns."""
 TEXTS = 6
 """Other texts in place of one that are asked about."""
 STATED, PLAINEST = 4, 2

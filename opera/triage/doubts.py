@@ -81,6 +81,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         refused: By which other routes the compiler says that it does not support what crashes by this one, or nothing.
         parts: Operators that are wrong by themselves, where its call is made of several.
         divided: Whether a test of it fails in another way without what decides, and of what is shown nothing is told to decide.
+        older: The version that an exporter takes, and need not, of what no checker admits in it, or nothing.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
 
@@ -108,6 +109,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     limit: str = ""
     invalid: bool = False
     refused: str = ""
+    older: str = ""
     behind: str = ""
     divided: bool = False
     parts: Sequence[str] = ()
@@ -170,6 +172,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield of.large
     if of.divided:
         yield "a test of it fails in another way without what decides: it may be of two causes, one of which is told"
+    if of.older:
+        yield f"{of.older}, and its file is valid by a newer opset: users may be told to ask for that"
     if of.behind:
         yield f"without {of.behind} the compiler says that it does not support it: once mended it may say so of this one"
     if of.unexplained is not None:

@@ -40,12 +40,12 @@ from opera.triage.doubts import (
     unreduced,
 )
 from opera.triage.evidence import ALIKE
-from opera.triage.failure import cancelled, slight
+from opera.triage.failure import cancelled, is_invalid, slight
 from opera.triage.known import Mark
 from opera.triage.part import EXPORTER, LIBRARY
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice, alone, choose
-from opera.triage.sentence import READS_AS_REFUSAL, UNNAMED, bare, drawn, listed, reads_as_refusal, sentence
+from opera.triage.sentence import READS_AS_REFUSAL, UNNAMED, bare, drawn, listed, of_version, reads_as_refusal, sentence
 from opera.triage.shrink import simpler, smaller
 
 TWO_CAUSES = "two-causes"
@@ -320,6 +320,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     gone=laid.gone if laid else _gone(chosen, known),
                     unexplained=None if chosen.firm or chosen.alone or blame.body(laid) else chosen.unexplained,
                     behind="" if of is None else of.behind,
+                    older="" if of is None or not is_invalid(shown) else next(filter(of_version, of.settings), ""),
                     divided=TWO_CAUSES in tags and not chosen.deciding,
                     parts=() if of is None else of.parts,
                     dying=lawful.dying(chosen, laid),

@@ -350,6 +350,22 @@ def test_who_computes_in_a_narrower_dtype_by_design_disputes_nothing_within_that
     assert (found.reason, screens.SINGLE_REFERENCE in found.tags) == ("", not confirmed)
 
 
+@pytest.mark.parametrize(("off", "confirmed"), [(1e-6, False), (0.5, True)])
+def test_who_computes_in_a_narrower_dtype_confirms_nothing_that_both_are_within(tmp_path, off, confirmed):
+    """ONNX's evaluator has a sixth in float32, TVM in float64: OpenVINO, whose numbers are of float32, knows no better."""
+    x = np.arange(1.0, 9.0)
+    manifest, instance = made(tmp_path, "Identity", {"input": x})
+
+    class Narrow(Answers):
+        @staticmethod
+        def opinions(*args):
+            return [Opinion("openvino", True, [Tensor.of(x * (1 + 1e-7))], computes_in={"float64": "float32"})]
+
+    found = asked_of(Narrow(), manifest, tmp_path, instance, [Tensor.of(x * (1 + off))])
+    assert (found.numbers.get("agreeing") == "openvino") is confirmed
+    assert (screens.SINGLE_REFERENCE in found.tags) is not confirmed
+
+
 def test_compilers_that_leave_out_the_same_do_not_dispute(tmp_path):
     """Both take alpha for its default, as the compiler does: the expectation is not to blame."""
     x = f32(-1, 2)

@@ -587,6 +587,8 @@ def test_the_code_that_raises_is_named_where_no_converter_was_reached(called: st
     where = f"importer.py:{called.rpartition('.')[2]}"
     shown = Outcome(CRASH, "load", "ValueError", "no", where, seen=seen)
     assert told in stage._laid(laid, shown)
+    bound = msgspec.structs.replace(shown, location=where.replace(".py", ".pxi"))  # all native code is called by that
+    assert "converted by" in stage._laid(laid, bound)
     exports = msgspec.structs.replace(laid, verdict=EXPORTER)  # it wraps what its own functions raise
     assert "converted by" in stage._laid(exports, shown)
     chained = msgspec.structs.replace(seen, raised=(Raised((), "outer"), Raised((), "inner")))

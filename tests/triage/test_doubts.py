@@ -246,3 +246,9 @@ def test_what_is_mostly_rounding_in_programs_like_it_is_doubtful(rounded, doubtf
     """OpenVINO's `floor_divide` multiplies by a reciprocal: -0.640625 by itself is 0.99999994, and 0."""
     found = list(doubts(Standing(**GOOD, rounded=rounded)))
     assert bool(found) is doubtful and all("93 are wrong by rounding alone" in x for x in found)
+
+
+def test_an_exporter_that_is_asked_for_an_older_opset_may_be_asked_for_a_newer() -> None:
+    """PyTorch writes opset 20, whose MaxPool takes no bfloat16; that of opset 22 does."""
+    [told] = doubts(Standing(**GOOD, older="opset_version is below 22"))
+    assert told.startswith("opset_version is below 22, and its file is valid by a newer opset")

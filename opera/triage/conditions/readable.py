@@ -61,9 +61,11 @@ def scaled(program: Program, first: Program) -> Iterator[Program]:
 
 def filled(program: Program, *, level: bool = True) -> Iterator[Program]:
     """Yield the program whose first tensor is 0-d or empty as one whose tensors are not: 0-d ones of floats, or the first
-    alone, with an axis; 1, 2, 3 or 5 elements along axes that have none. Flags that are 0-d are no corner. Of several tensors
-    that are all 0-d all have an axis then (but for flags), if they are to be `level`: operators such as `scatter_reduce` want
-    one rank of all, and do not check it.
+    alone, with an axis; 1, 2, 3 or 5 elements along axes that have none, and two that are infinite. Flags that are 0-d are no
+    corner. Of several tensors that are all 0-d all have an axis then (but for flags), if they are to be `level`: operators such
+    as `scatter_reduce` want one rank of all, and do not check it.
+
+    What begins a maximum at the lowest float is wrong of nothing, and of a row of -inf, as a mask makes it.
     """
     found = smaller.leaves(program)
     level = level and len(found) > 1 and not any(x.shape for x in found)
@@ -87,6 +89,13 @@ def filled(program: Program, *, level: bool = True) -> Iterator[Program]:
             if x is not None and x != program:
                 made[x.id] = x
     yield from made.values()
+    first = next(iter(made.values()), None)
+    if first is not None and 0 in found[0].shape and "float" in found[0].dtype:
+        yield from (smaller.at(0, partial(_full, number=x))(first) for x in (-np.inf, np.inf))
+
+
+def _full(leaf: Leaf, number: float) -> Leaf:
+    return simpler.numbered(np.full(leaf.shape, number), leaf.dtype)
 
 
 def occupied(program: Program) -> Iterator[Program]:

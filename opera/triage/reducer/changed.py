@@ -21,6 +21,7 @@ from opera.triage.conditions import around, near
 from opera.triage.conditions.features import PLACES
 from opera.triage.contrasts import Contrast
 from opera.triage.failure import NUMBERS, clearly, same_words, says_the_same
+from opera.triage.reducer import exact
 from opera.triage.reducer.asking import STOPS, Asker
 from opera.triage.sentence import RETURNED
 from opera.triage.shrink.minimise import Spent
@@ -50,7 +51,7 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
                 shows = _shows(ask, target, program, x, change)
                 found += [(x, shows)] if shows else []
     found = _borne(ask, found, program) if loud and target.symptom in NUMBERS else found
-    return _with_operators(ask, found, program)
+    return _within_bounds(ask, _with_operators(ask, found, program), program, target)
 
 
 def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[tuple[Program, str]]:
@@ -81,6 +82,19 @@ def _with_operators(ask: Asker, found: list[tuple[Program, str]], own: Program) 
     return found
 
 
+def _within_bounds(
+    ask: Asker, found: list[tuple[Program, str]], own: Program, target: Outcome
+) -> list[tuple[Program, str]]:
+    """Return programs and what they show, but for those that are wrong of an integer beyond their dtype, where their own is not:
+    OpenVINO's power of int64 is rounded to float32, and that of int8 ends at 127, for another reason.
+    """
+    if target.verdict != INCONSISTENT or exact.beyond(ask, own, target):
+        return found
+    wrong = (x for x, shows in found if shows == contrasts.FAILS)
+    odd = {x.id for x in wrong if exact.beyond(ask, x, ask.outcomes[x.id])}
+    return [(x, shows) for x, shows in found if x.id not in odd]
+
+
 def _is_typed(program: Program, own: Program) -> bool:
     """Whether it is dtypes alone in which a program differs from another."""
     change = contrasts.change(program, own)
@@ -104,15 +118,16 @@ def _returning(program: Program, known: Iterable[Program]) -> Iterator[Program]:
 
 def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Contrast]:
     """Yield what becomes of a program whose result is an output of the model where another call takes it (a negation, or what
-    reshapes texts), if that is `told` to decide; and of one that is asked for outputs beside the first where it is asked for
-    that alone."""
+    reshapes texts), if that is `told` to decide, or the result hangs on no input; and of one that is asked for outputs beside
+    the first where it is asked for that alone."""
     with suppress(Spent):
         chance = any(map(declared.declared, program.instances()))  # what is drawn may be right by chance
-        made = around.negated(program) if RETURNED in told and not chance else []
+        asked = RETURNED in told or simplest.is_constant(program)
+        made = around.negated(program) if asked and not chance else []
         right = [x for x, now in zip(made, ask.look(made), strict=True) if now.verdict == PASS]
         for x in right[:1]:
             behind = f"what {x.operators[-1]} takes, whose own result is returned"
-            yield Contrast("its result", "an output of the model", passes=(behind,))
+            yield Contrast(contrasts.RESULT, "an output of the model", passes=(behind,))
     first = near.alone(program)
     if first is not None and ask.vanished(first):
         named = [n for n, x in enumerate(program.outputs) if x]

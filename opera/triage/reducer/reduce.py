@@ -109,6 +109,7 @@ def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds:
 
 def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float, seconds: float) -> Reduction:
     ask, program = asker(workspace, probe, verdict)
+    verdict = _with_constants(workspace, ask, program, verdict)
     ask.budget = Budget(SEARCH * seconds)  # a compiler that must be started first takes nobody's time
     kept, first, finished, simple = [program], 0, True, Incidental()
     defaults: dict[str, Mapping[str, Value]] = {}
@@ -278,6 +279,23 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, 
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}", verdict.test)
     ask.target = first
     return ask, program
+
+
+def _with_constants(workspace: Workspace, ask: Asker, program: Program, verdict: Verdict) -> Verdict:
+    """Return the verdict, of the variant by which what states sizes is constants of the model if it fails alike by that, which
+    is asked from then on: so users have it, and a compiler that takes no others may refuse the program once its bug is mended.
+    """
+    compiler, _, library = verdict.frontend.rpartition("-")
+    variants = (x.name for x in compilers.frontend(compiler, library).VARIANTS)
+    held = migrated.read_manifest(migrated.folder(workspace.tests_folder, verdict.test)).constants
+    if not held or verdict.variant == CONSTANTS or CONSTANTS not in variants or ask.target is None:
+        return verdict
+    shown = ask.by_variant(program, CONSTANTS)
+    if not alike(verdict.frontend, ask.target, shown):
+        return verdict
+    ask.question = msgspec.structs.replace(ask.question, variant=CONSTANTS)
+    ask.target = ask.outcomes[program.id] = shown
+    return msgspec.structs.replace(verdict, variant=CONSTANTS)
 
 
 def about(probe: Probe, found: Reduction, budget: Budget) -> Asker:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -146,3 +147,11 @@ def test_only_what_computes_nothing_gets_other_lengths() -> None:
         return [smaller.leaves(x)[0].array().tolist() for x in reduce._ordinary(ask, program, program)]  # type: ignore[arg-type]
 
     assert left(True) == [[2, 3]] and left(False) == []
+
+
+@pytest.mark.parametrize(("shape", "told"), [((0,), True), ((), False)])
+def test_what_is_empty_gets_infinities_at_last(shape: tuple[int, ...], told: bool) -> None:
+    """OpenVINO begins a maximum at the lowest float: it is wrong of nothing, and of a row that is masked out."""
+    held = Instance("onnx", "ReduceMax", {}, (Operand("data", Tensor.of(np.ones(shape, "f4"))),), ("y",), {})
+    numbers = [smaller.leaves(x)[0].numbers().ravel().tolist() for x in readable.filled(held)]  # type: ignore[union-attr]
+    assert (numbers[-2:] == [[-np.inf, -np.inf], [np.inf, np.inf]]) is told

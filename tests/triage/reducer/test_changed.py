@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
@@ -157,6 +159,8 @@ def test_what_becomes_of_another_output_and_of_a_result_that_goes_on_is_told_if_
     [row] = outputs(ask, second, ())
     assert (row.own, row.passes) == ("the second alone", ("the first alone",))
     assert [x.what for x in outputs(ask, call, (RETURNED,))] == ["its result", "outputs that are returned"]
+    constant = msgspec.structs.replace(call, operator="torch.zeros_like")
+    assert [x.what for x in outputs(ask, constant, ())] == ["its result"], "whether what hangs on no input is lost"
     node = msgspec.structs.replace(call, outputs=("Y", "", ""))
     ask.outcomes[msgspec.structs.replace(node, outputs=("Y",)).id] = Outcome(PASS)
     assert [x.own for x in outputs(ask, node, ())] == ["the first of 3, the others without a name"]
@@ -331,3 +335,19 @@ def test_what_is_right_since_no_operator_is_left_of_it_is_no_contrast(own: str, 
     ask.target = Outcome(CRASH, "infer", "RuntimeError", "it has no tensor of that")
     ask.outcomes = {given.id: ask.target, typed.id: Outcome(PASS)}
     assert alone(ask, given, ask.target) == ([(typed, PASSES)] if told else [])
+
+
+@pytest.mark.parametrize(("own", "told"), [(False, False), (True, True)])
+def test_what_is_wrong_beyond_its_dtype_is_no_contrast_of_what_is_not(own: bool, told: bool, monkeypatch: Any) -> None:
+    """OpenVINO's power of int64 is rounded to float32; that of int8 ends at 127."""
+    given, other = (
+        Instance("torch", "torch.pow", {}, (Operand("x", Tensor.of(np.ones(2, x))),), ("",), {})
+        for x in ("int64", "int8")
+    )
+    monkeypatch.setattr(
+        changed.exact, "beyond", lambda _, x, shown: "243, which int8 does not hold" if own or x is other else ""
+    )
+    ask = Asker(None, Question(frontend="openvino-torch"))  # type: ignore[arg-type]
+    ask.outcomes = {x.id: Outcome(INCONSISTENT, "infer", "value") for x in (given, other)}
+    found = changed._within_bounds(ask, [(other, FAILS)], given, ask.outcomes[given.id])
+    assert found == ([(other, FAILS)] if told else [])

@@ -26,6 +26,7 @@ from opera.report.summary import summarise
 from opera.run import driver as stage
 from opera.run.probe import Probe, Question
 from opera.store import tests
+from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import reduction
 from opera.triage.conditions import circumstances, deciding, readable
@@ -513,3 +514,24 @@ def test_what_is_wrong_of_elements_is_reduced_in_the_place_of_nothing(ask: Eleme
     found = reduce._with_elements(cast(Any, ask), program)
     assert bool(found) is taken and all(0 not in x.inputs[0].value.shape for x in found)  # type: ignore[union-attr]
     assert ask.target is target or (taken and ask.target is ask.outcomes[found[0].id])
+
+
+@pytest.mark.parametrize(
+    ("said", "held", "variant"),
+    [("no len()", ("scales",), "constants"), ("another", ("scales",), "inputs"), ("no len()", (), "inputs")],
+)
+def test_what_fails_alike_with_constants_is_asked_with_these(
+    said: str, held: tuple[str, ...], variant: str, monkeypatch: Any
+) -> None:
+    """TVM does not read Upsample's scales, whose values it would refuse at run time."""
+    call = Instance("onnx", "Upsample", {}, (Operand("X", Tensor.of(np.ones(1, "f4"))),), ("Y",), {"opset": {"": 9}})
+    shown, now = (Outcome(CRASH, "load", "TypeError", x, location="onnx_frontend.py:get") for x in ("no len()", said))
+    ask = asking.Asker(None, Question(frontend="tvm-onnx", variant="inputs"))  # type: ignore[arg-type]
+    ask.target, ask.outcomes = shown, {call.id: shown}
+    ask.by_variant = lambda program, name: now  # type: ignore[method-assign]
+    manifest = type("Manifest", (), {"constants": held})
+    monkeypatch.setattr(reduce.migrated, "read_manifest", lambda _: manifest)
+    verdict = Verdict("t" * 20, "tvm-onnx", "inputs", "e", shown, "F1")
+    workspace = type("W", (), {"tests_folder": Path()})
+    found = reduce._with_constants(workspace, ask, call, verdict)  # type: ignore[arg-type]
+    assert (found.variant, ask.question.variant) == (variant, variant)
