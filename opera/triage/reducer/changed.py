@@ -85,8 +85,8 @@ def _with_operators(ask: Asker, found: list[tuple[Program, str]], own: Program) 
 def _within_bounds(
     ask: Asker, found: list[tuple[Program, str]], own: Program, target: Outcome
 ) -> list[tuple[Program, str]]:
-    """Return programs and what they show, but for those that are wrong of an integer beyond their dtype, where their own is not:
-    OpenVINO's power of int64 is rounded to float32, and that of int8 ends at 127, for another reason.
+    """Return programs and what they show, but for those that are wrong of an integer beyond their dtype, where their own is
+    not: OpenVINO's power of int64 is rounded to float32, and that of int8 ends at 127, for another reason.
     """
     if target.verdict != INCONSISTENT or exact.beyond(ask, own, target):
         return found
