@@ -91,6 +91,13 @@ class Weighing(Library, Protocol):
         """Yield what the program computes where something of it is left out or is another, named for what that is."""
 
 
+class Graphed(Library, Protocol):
+    """What a library has beside that if one call of it may be a graph of many operations, of which it knows no calls."""
+
+    def operations(self, program: Program) -> int:
+        """Return how many operations that compute something a program becomes. Raises InvalidTest where it becomes none."""
+
+
 class Expanding(Library, Protocol):
     """What a library has beside that if an instance may hold what its operator is made of."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -171,6 +172,7 @@ class Known(msgspec.Struct, frozen=True):
         older: Forms of the program as of older versions of its operators, the newest first, and whether these say the same.
         bounds: Operator → input → what the documentation says of its rank, size and values, of operators as in `defaults`.
         shortened: Forms of the program with less in the programs that its calls hold.
+        operations: How many operations it becomes, of a library that tells; 0 where nobody knows.
     """
 
     defaults: dict[str, dict[str, Any]]
@@ -179,6 +181,7 @@ class Known(msgspec.Struct, frozen=True):
     older: tuple[tuple[dict[str, Any], bool], ...] = ()
     bounds: dict[str, dict[str, Bound]] = {}
     shortened: tuple[dict[str, Any], ...] = ()
+    operations: int = 0
 
 
 def known(payload: KnowRequest) -> Known:
@@ -196,7 +199,10 @@ def known(payload: KnowRequest) -> Known:
     forms = tuple((x.program.form(), x.same) for x in older)
     less = cast(libraries.Nesting, library).shortened(program) if hasattr(library, "shortened") else []
     said = _bounds(library, [program, *found])
-    return Known(encoded, tuple(x.form() for x in found), why, forms, said, tuple(x.form() for x in less))
+    count = 0
+    with suppress(InvalidTest):
+        count = cast(libraries.Graphed, library).operations(program) if hasattr(library, "operations") else 0
+    return Known(encoded, tuple(x.form() for x in found), why, forms, said, tuple(x.form() for x in less), count)
 
 
 def expected(payload: ExpectRequest) -> Expected:

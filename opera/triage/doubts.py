@@ -40,6 +40,8 @@ UNTRIED = "what seems to decide was hardly put to the test"
 """How the doubt begins that few programs of which several things differ say anything."""
 ONE_BY_ONE = re.compile(r"(?P<name>[\w.]+)=-?[\d.]+(?:, -?[\d.]+)* or -?[\d.]+")
 """How it is told that a parameter is one of several numbers, between which others may pass."""
+MANY = 20
+"""Operations that one call becomes, at least, of which it is a riddle which is wrong."""
 DOCUMENTED = "documented-limit"
 """Tag of a finding that the compiler's own documentation answers (opera.compilers.limits)."""
 CONSTANT = "Constant"
@@ -80,6 +82,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         invalid: Whether the compiler says that its input is not valid, and none of those who were asked runs it as expected.
         refused: By which other routes the compiler says that it does not support what crashes by this one, or nothing.
         parts: Operators that are wrong by themselves, where its call is made of several.
+        operations: How many operations its one call becomes, as far as that is known.
         divided: Whether a test of it fails in another way without what decides, and of what is shown nothing is told to decide.
         older: The version that an exporter takes, and need not, of what no checker admits in it, or nothing.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
@@ -111,6 +114,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     refused: str = ""
     older: str = ""
     behind: str = ""
+    operations: int = 0
     divided: bool = False
     parts: Sequence[str] = ()
 
@@ -143,6 +147,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield f"the library itself cannot make {of.unexported} of it either, in the same words: ask there first"
     if of.parts:
         yield f"it is made of {listed(of.parts)}, wrong by itself: what that shows is to be filed"
+    elif of.operations >= MANY:
+        yield f"it becomes {of.operations} operations: which of them is wrong by itself should be filed, and is not known"
     if of.off:
         yield f"it is off by {of.off}: it may be closed as rounding"
     if of.cut:

@@ -73,6 +73,7 @@ class Reduction(msgspec.Struct, frozen=True):
         parts: Operators that are wrong by themselves, where the call is made of several, of the exported file (`MIRROR_PAD
             (keras.ops.pad)`) or called inside (opera.triage.reducer.parts).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
+        operations: How many operations its one call becomes, of a library that tells (opera.libraries.Graphed).
         void: Of what ends while it is run, whether all outputs that are expected have no elements.
     """
 
@@ -115,6 +116,7 @@ class Reduction(msgspec.Struct, frozen=True):
     alias: str = ""
     whatever: bool = False
     void: bool = False
+    operations: int = 0
     settings: tuple[str, ...] = ()
     named: tuple[tuple[str, str], ...] = ()
     contrasts: tuple[Contrast, ...] = ()

@@ -252,3 +252,12 @@ def test_an_exporter_that_is_asked_for_an_older_opset_may_be_asked_for_a_newer()
     """PyTorch writes opset 20, whose MaxPool takes no bfloat16; that of opset 22 does."""
     [told] = doubts(Standing(**GOOD, older="opset_version is below 22"))
     assert told.startswith("opset_version is below 22, and its file is valid by a newer opset")
+
+
+@pytest.mark.parametrize(
+    ("operations", "parts", "told"), [(189, (), "189 operations"), (13, (), ""), (189, ("PAD",), "PAD, wrong")]
+)
+def test_what_becomes_many_operations_is_a_riddle(operations: int, parts: tuple[str, ...], told: str) -> None:
+    """OpenVINO folds a constant of nothing in MelSpectrogram, and has no fault in what that is called for."""
+    found = list(doubts(Standing(**GOOD, operations=operations, parts=parts)))
+    assert len(found) == bool(told) and all(told in x for x in found)

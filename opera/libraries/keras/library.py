@@ -298,6 +298,11 @@ def _default(name: str, item: Any) -> Value:
         return NO_DEFAULT
 
 
+def operations(program: Program) -> int:
+    """Return how many operations its graph has, see `opera.libraries.Graphed`."""
+    return keras_model.operations(program)
+
+
 def plainest(lowered: str) -> list[Instance]:
     """Return the plainest calls that become this operator of TensorFlow Lite, see `opera.libraries.Lowering`."""
 

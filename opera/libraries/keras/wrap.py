@@ -197,6 +197,24 @@ def _unpack(text: str, dtype: str, shape: list[int]) -> Any:
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype).reshape(shape).copy()
 
 
+PLUMBING = frozenset(
+    ("Const", "Identity", "IdentityN", "NoOp", "Placeholder", "ReadVariableOp", "Shape", "StopGradient")
+)
+"""Operations of TensorFlow's graphs that compute nothing."""
+
+
+def operations(program: Program) -> int:
+    """Return how many operations TensorFlow's graph of a program has that compute something, those of its functions among
+    them. Raises InvalidTest where there is no graph.
+    """
+    try:
+        graph = build(program).concrete.graph.as_graph_def()
+    except Exception as error:
+        raise InvalidTest(f"TensorFlow cannot trace it: {type(error).__name__}") from None
+    bodies = (graph.node, *(x.node_def for x in graph.library.function))
+    return sum(x.op not in PLUMBING for nodes in bodies for x in nodes)
+
+
 def steps(graph: Graph) -> list[tuple[Instance, list[Value]]]:
     """Return each call with the values of its arguments, and what Keras returns for them, run eagerly."""
     names = tuple(name for call in graph.calls for name in call.outputs if name)

@@ -212,6 +212,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         incidental=simple.others if set(simple.others).isdisjoint(found.operators) else (),
         whatever=simple.always,
         void=_returns_nothing(ask, found, outcome),
+        operations=0 if known is None or "drawn" in outcome.details else known.operations,
     )  # fmt: skip
     ask.budget = Budget(ALONE * seconds)
     shown = (

@@ -442,3 +442,18 @@ def test_beginning_anew_keeps_the_kernels_of_tensorflow(monkeypatch):
     monkeypatch.setattr(context, "set_global_seed", lambda _: dropped.append(1))
     keras_calls.begin_anew()
     assert not dropped
+
+
+@pytest.mark.parametrize(
+    ("operator", "given", "least", "most"),
+    [("keras.ops.abs", {"x": X}, 1, 1), ("keras.layers.LSTM", {"sequences": np.ones((1, 2, 3), "f4")}, 20, 200)],
+)
+def test_it_is_counted_what_a_call_becomes(operator, given, least, most):
+    """Those of its loop's body, too, and nothing that computes nothing."""
+    program = instance(operator, {"units": 1} if "LSTM" in operator else {}, **given)
+    assert least <= keras_model.operations(program) <= most
+
+
+def test_what_tensorflow_cannot_trace_becomes_nothing():
+    with pytest.raises(InvalidTest, match="cannot trace"):
+        keras_model.operations(instance("keras.ops.kron", {}, x1=X, x2=X))
