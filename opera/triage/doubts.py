@@ -84,6 +84,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         parts: Operators that are wrong by themselves, where its call is made of several.
         operations: How many operations its one call becomes, as far as that is known.
         divided: Whether a test of it fails in another way without what decides, and of what is shown nothing is told to decide.
+        foreign: The complex dtype that an exporter is given which writes what no checker admits, or nothing.
         older: The version that an exporter takes, and need not, of what no checker admits in it, or nothing.
         behind: What decides and without which the compiler says that it does not support the program, or nothing.
     """
@@ -112,6 +113,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     limit: str = ""
     invalid: bool = False
     refused: str = ""
+    foreign: str = ""
     older: str = ""
     behind: str = ""
     operations: int = 0
@@ -178,6 +180,8 @@ def doubts(of: Standing) -> Iterator[str]:
         yield of.large
     if of.divided:
         yield "a test of it fails in another way without what decides: it may be of two causes, one of which is told"
+    if of.foreign:
+        yield f"it is given {of.foreign}, of which its format has hardly an operator: that it refuses is all that may be asked"
     if of.older:
         yield f"{of.older}, and its file is valid by a newer opset: users may be told to ask for that"
     if of.behind:

@@ -320,6 +320,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     gone=laid.gone if laid else _gone(chosen, known),
                     unexplained=None if chosen.firm or chosen.alone or blame.body(laid) else chosen.unexplained,
                     behind="" if of is None else of.behind,
+                    foreign=_complex(program) if exports and is_invalid(shown) else "",
                     older="" if of is None or not is_invalid(shown) else next(filter(of_version, of.settings), ""),
                     divided=TWO_CAUSES in tags and not chosen.deciding,
                     parts=() if of is None else of.parts,
@@ -404,6 +405,12 @@ def _off(outcome: Outcome, given: Iterable[Tensor | RandomTensor]) -> str:
     """Return by how much it is off, where that is little more than is tolerated, or what the largest number rounds."""
     told = "{max_rel:.2g} relatively, where {rtol:g} is tolerated"
     return told.format(**outcome.details) if slight(outcome) else cancelled(outcome, given)
+
+
+def _complex(program: Program | None) -> str:
+    """Return the first complex dtype of what a program is given, or nothing."""
+    found = () if program is None else smaller.leaves(program)
+    return next((x.dtype for x in found if x.dtype.startswith("complex")), "")
 
 
 def _odd(chosen: Choice) -> bool:

@@ -261,3 +261,9 @@ def test_what_becomes_many_operations_is_a_riddle(operations: int, parts: tuple[
     """OpenVINO folds a constant of nothing in MelSpectrogram, and has no fault in what that is called for."""
     found = list(doubts(Standing(**GOOD, operations=operations, parts=parts)))
     assert len(found) == bool(told) and all(told in x for x in found)
+
+
+def test_a_format_without_complex_numbers_is_asked_to_refuse_them() -> None:
+    """tf2onnx writes a Sinh of complex numbers, which ONNX has not, nor has any runtime."""
+    [told] = doubts(Standing(**GOOD, foreign="complex64"))
+    assert told.startswith("it is given complex64") and told.endswith("all that may be asked")
