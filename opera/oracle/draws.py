@@ -243,13 +243,20 @@ def _chosen(program: Instance, draw: Draw, drawn: Array, dtype: str) -> Broken |
     x = first_of(program, draw.of)
     if x is None or not x.size:
         return None
-    held = np.unique(x)
+    held = np.unique(x[np.isfinite(x)])
+    if not held.size:
+        return None
     place = np.clip(np.searchsorted(held, drawn), 1, max(held.size - 1, 1))
-    near = np.minimum(*(np.abs(held[np.minimum(y, held.size - 1)] - drawn) for y in (place, place - 1)))
-    odd = ~((near <= ROUNDING.get(dtype, 0.0) * np.abs(drawn)) | (np.isnan(drawn) & np.isnan(x).any()))
+    with np.errstate(invalid="ignore"):
+        near = np.fmin(*(np.abs(held[np.minimum(y, held.size - 1)] - drawn) for y in (place, place - 1)))
+        odd = ~(
+            (near <= ROUNDING.get(dtype, 0.0) * np.abs(drawn))
+            | np.isin(drawn, x)
+            | (np.isnan(drawn) & np.isnan(x).any())
+        )
     if not odd.any():
         return None
-    at, low, high = tuple(np.argwhere(odd)[0]), float(np.nanmin(x)), float(np.nanmax(x))
+    at, low, high = tuple(np.argwhere(odd)[0]), float(held[0]), float(held[-1])
     told = f"output 0 holds {drawn[at]:.6g}, which is no number of its input"
     return Broken(told, "" if low <= drawn[at] <= high else "range", low=low, high=high)
 

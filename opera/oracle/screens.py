@@ -263,7 +263,7 @@ def _disputed(
     by another than the compiler itself, who excuses nobody.
     """
     contradicting: list[tuple[Opinion, oracle.Comparison]] = []
-    precise, refused = "", {}
+    precise, refused, neutral = "", {}, False
     for opinion in _independent(opinions, further):
         if opinion.outputs is None:
             refused[opinion.name] = opinion.error[:300]
@@ -281,7 +281,8 @@ def _disputed(
                 contradicting.append((opinion, against))
         elif _agree(manifest, expected, opinion.outputs, narrow):
             if narrow and _agree(manifest, actual, opinion.outputs, narrow):
-                continue  # as near to the one as to the other, for what it computes in
+                neutral = True  # as near to the one as to the other, for what it computes in
+                continue
             numbers: dict[str, Number] = {AGREEING: opinion.name}
             if contradicting:
                 numbers["contradicting"] = ", ".join(x.name for x, _ in contradicting)
@@ -301,7 +302,7 @@ def _disputed(
             "agrees_with_compiler": True,
             **{f"{name}_error": error for name, error in refused.items()},
         })  # fmt: skip
-    heard = precise or contradicting
+    heard = precise or contradicting or neutral
     if tagged and not heard and not randomness.wrong_form(manifest, expected, actual):
         return Screening(DISPUTED, {
             "by": "a reference that was asked when the test was generated",

@@ -123,10 +123,12 @@ class ProbeRequest(msgspec.Struct, frozen=True):
 
 
 class KnowRequest(msgspec.Struct, frozen=True):
-    """Say what the library knows of a program: `program` is the JSON of its form()."""
+    """Say what the library knows of a program: `program` is the JSON of its form(). With `counted`, also how many operations it
+    becomes, for which it is traced."""
 
     library: str
     program: bytes
+    counted: bool = False
 
 
 class ExpectRequest(msgspec.Struct, frozen=True):
@@ -201,7 +203,8 @@ def known(payload: KnowRequest) -> Known:
     said = _bounds(library, [program, *found])
     count = 0
     with suppress(InvalidTest):
-        count = cast(libraries.Graphed, library).operations(program) if hasattr(library, "operations") else 0
+        told = payload.counted and hasattr(library, "operations")
+        count = cast(libraries.Graphed, library).operations(program) if told else 0
     return Known(encoded, tuple(x.form() for x in found), why, forms, said, tuple(x.form() for x in less), count)
 
 

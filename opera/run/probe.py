@@ -288,12 +288,13 @@ class Probe:
             return [self._answer(task, outcome, reached=there, result=result)]
         return []
 
-    def known(self, library: str, program: Program) -> Known:
-        """Return what a library says of a program's operators, and the programs that this one is made of.
+    def known(self, library: str, program: Program, *, counted: bool = False) -> Known:
+        """Return what a library says of a program's operators, and the programs that this one is made of; `counted`: and how
+        many operations it becomes.
 
         Raises NoAnswer where it cannot be asked.
         """
-        found: Known = self._says(library, KnowRequest(library, program.canonical()), "known").decode(Known)
+        found: Known = self._says(library, KnowRequest(library, program.canonical(), counted), "known").decode(Known)
         return found
 
     def expected(self, captured: Captured) -> list[Value] | None:

@@ -44,8 +44,10 @@ PRIME = 7
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 SIGNED = (1.25, -0.75, 2.5, -1.625, 0.375, -2.125, 3.5)
-"""Fractions of both signs, which repeat along few axes, and which any float of 8 bits and more holds but for their last digits:
+"""Fractions of both signs, which repeat along few axes:
 whole numbers, and such as are positive alone, may be right whatever is computed of them."""
+SIGNED_FLOATS = ("float16", "bfloat16", "float32", "float64")
+"""Dtypes that hold these."""
 FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
 WORDED = "likewise, with other dtypes or numbers in the message,"
 LEFT_OUT = removable.LEFT_OUT.strip()
@@ -476,7 +478,7 @@ def signed(program: Program) -> Program | None:
     """Return a program with fractions of both signs in its tensors of floats; None where it has no such, or these already."""
 
     def filled(leaf: smaller.Leaf) -> smaller.Leaf:
-        if not isinstance(leaf, Tensor) or "float" not in leaf.dtype or smaller.states(leaf):
+        if not isinstance(leaf, Tensor) or leaf.dtype not in SIGNED_FLOATS or smaller.states(leaf):
             return leaf
         return simpler.numbered(np.resize(np.array(SIGNED), leaf.shape), leaf.dtype)
 

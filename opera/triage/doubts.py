@@ -150,7 +150,7 @@ def doubts(of: Standing) -> Iterator[str]:
     if of.parts:
         yield f"it is made of {listed(of.parts)}, wrong by itself: what that shows is to be filed"
     elif of.operations >= MANY:
-        yield f"it becomes {of.operations} operations: which of them is wrong by itself should be filed, and is not known"
+        yield f"it becomes {of.operations} operations: the one that is wrong should be filed by itself"
     if of.off:
         yield f"it is off by {of.off}: it may be closed as rounding"
     if of.cut:

@@ -20,7 +20,7 @@ FEW = 3
 CAPTURED, OUTER = "captured", "of the outer scope"
 """The context of a call whose body reads values that are no arguments of it, and how such a value is told (ONNX, "Outer-scope
 access")."""
-CALLED, NODES = re.compile(r"(?m)^\s+\S[^=\n]* = (\w+)(?: <| \()"), 4
+CALLED, NODES = re.compile(r"(?m)^\s+\S[^=\n]* = ([\w.]+)(?: <| \((?![^()]*\) =>))"), 4
 """How ONNX's textual syntax has an operator that is called, and how many of a body are told."""
 MOST, LONG = 4, 90
 """How many inputs and parameters are told, and characters of them together."""

@@ -163,6 +163,13 @@ def test_declarations_name_laws_with_all_their_parameters(library):
         assert set(draw.get("parameters", ())) == wanted, draw
 
 
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+def test_what_is_chosen_may_be_no_number(odd):
+    flip = call("keras", "keras.layers.RandomFlip", {"data": np.float32([[1, odd, 3]])})
+    assert draws.broken(flip, [[Tensor.of(np.float32([[3, odd, 1]]))]]) is None
+    assert draws.broken(flip, [[Tensor.of(np.float32([[3, odd, 2]]))]]) is not None
+
+
 @pytest.mark.parametrize(("drawn", "kind"), [(0, "range"), (2.5, ""), (13, "range"), (3.0000001, None)])
 def test_what_is_chosen_of_an_input_is_among_its_numbers(drawn, kind):
     """XLA resizes the whole of a slice whose length it does not know: RandomCrop returns 0 and means of two pixels."""

@@ -117,3 +117,13 @@ def test_a_body_is_told_by_its_operators():
         given(Instance("none", "If", params, (cond,), ("Y",), {}))
         == "cond=bool(True), then_branch=<GraphProto>, else_branch=<GraphProto>"
     )
+    inner = helper.make_graph(
+        [
+            helper.make_node("If", ["c"], ["y"], then_branch=branch),
+            helper.make_node("LabelEncoder", ["y"], ["z"], domain="ai.onnx.ml"),
+        ],
+        "outer", [], [],
+    )  # fmt: skip
+    body = Message("onnx.GraphProto", inner.SerializeToString())
+    nested = Instance("onnx", "Loop", {"body": body}, (cond,), ("Y",), {})
+    assert given(nested) == "cond=bool(True), body=<If, Constant, Optional, ai.onnx.ml.LabelEncoder>"

@@ -31,6 +31,10 @@ def check_complex(model, converted):
     ports = {name: port for port in converted.inputs for name in port.get_names()}
     for given in model.inputs:
         port = ports.get(given.name)
-        if "complex" in given.dtype and port is not None and len(port.partial_shape) == len(given.shape):
-            kind = port.element_type.to_dtype().name
+        if (
+            "complex" in given.dtype
+            and port is not None
+            and port.partial_shape == openvino.PartialShape(list(given.shape))
+        ):
+            kind = port.element_type.get_type_name()
             raise DeclaredOtherwise(f"the loaded model declares {kind} for an input of {given.dtype} of the same shape")

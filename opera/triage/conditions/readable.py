@@ -91,7 +91,8 @@ def filled(program: Program, *, level: bool = True) -> Iterator[Program]:
     yield from made.values()
     first = next(iter(made.values()), None)
     if first is not None and 0 in found[0].shape and "float" in found[0].dtype:
-        yield from (smaller.at(0, partial(_full, number=x))(first) for x in (-np.inf, np.inf))
+        made_ = [smaller.at(0, partial(_full, number=x))(first) for x in (-np.inf, np.inf)]
+        yield from (x for x in made_ if not simpler.finite(smaller.leaves(x)))  # some floats hold none
 
 
 def _full(leaf: Leaf, number: float) -> Leaf:

@@ -62,7 +62,7 @@ def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[t
     inputs = {x.name for x in own.inputs}
     right = [x for x, shows in found if shows == contrasts.PASSES]
     typed = [x for x in right if (one := contrasts.change(x, own)) and (one.form or one.what not in inputs)]
-    made = {x.id: y for x in typed if (y := contrasts.signed(x)) is not None and ask.within([y])}
+    made = {x.id: y for x in typed[:MOST] if (y := contrasts.signed(x)) is not None and ask.within([y])}
     with suppress(Spent):
         ask.look([*made.values()])
     wrong = {x for x, y in made.items() if y.id in ask.outcomes and ask.fails(ask.outcomes[y.id])}
@@ -74,7 +74,9 @@ def _with_operators(ask: Asker, found: list[tuple[Program, str]], own: Program) 
     where one is left of their own: `abs` of unsigned integers is its input.
     """
     exported = hasattr(libraries.get(own.library), "plainest")  # to TensorFlow Lite, whose operators can be told
-    typed = [x for x, shows in found if exported and shows == contrasts.PASSES and _is_typed(x, own)]
+    typed = [x for x, shows in found if exported and shows == contrasts.PASSES and _is_typed(x, own)][
+        : contrasts.DTYPES
+    ]
     with suppress(Spent):
         if typed and ask.lowered(own) not in ([], [tflite_models.NONE]):
             bare = {x.id for x in typed if ask.lowered(x) == [tflite_models.NONE]}

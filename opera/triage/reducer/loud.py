@@ -92,10 +92,13 @@ def with_numbers(ask: Asker, program: Program) -> list[Program]:
     for x, shown in zip(tried, ask.look(tried), strict=True):
         confirmed = shown.details.get(AGREEING) or not target.details.get(AGREEING)
         if misvalued(target, shown) and confirmed and ask.admits(x):
-            ask.target = shown
-            if ask.fair(x):
+            ask.target, found = shown, False
+            try:
+                found = ask.fair(x)
+            finally:  # there may be no time to tell
+                ask.target = shown if found else target
+            if found:
                 return [x]
-            ask.target = target
     return []
 
 

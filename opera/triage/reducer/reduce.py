@@ -147,6 +147,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         if made := with_numbers(ask, kept[-1]):  # a large one was not asked about
             kept += made
+            first = len(kept) - 1  # what was before fails in another manner
             ask.begin(kept[-1], known, defaults)
             minimise(kept[-1], defaults, ask, kept.append)
         if ask.withdraw(kept, first):
@@ -212,7 +213,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         incidental=simple.others if set(simple.others).isdisjoint(found.operators) else (),
         whatever=simple.always,
         void=_returns_nothing(ask, found, outcome),
-        operations=0 if known is None or "drawn" in outcome.details else known.operations,
+        operations=0 if "drawn" in outcome.details else _operations(ask, found),
     )  # fmt: skip
     ask.budget = Budget(ALONE * seconds)
     shown = (
@@ -291,12 +292,22 @@ def _with_constants(workspace: Workspace, ask: Asker, program: Program, verdict:
     held = migrated.read_manifest(migrated.folder(workspace.tests_folder, verdict.test)).constants
     if not held or verdict.variant == CONSTANTS or CONSTANTS not in variants or ask.target is None:
         return verdict
+    known = stored_verdicts.of_test(workspace, verdict.test)  # a reduction is found by a member of its finding
+    of_finding = ((x.frontend, x.variant, x.environment, x.finding) for x in known)
+    if (verdict.frontend, CONSTANTS, verdict.environment, verdict.finding) not in of_finding:
+        return verdict
     shown = ask.by_variant(program, CONSTANTS)
     if not alike(verdict.frontend, ask.target, shown):
         return verdict
     ask.question = msgspec.structs.replace(ask.question, variant=CONSTANTS)
     ask.target = ask.outcomes[program.id] = shown
     return msgspec.structs.replace(verdict, variant=CONSTANTS)
+
+
+def _operations(ask: Asker, program: Program) -> int:
+    """Return how many operations a program of one call becomes, 0 where its library does not tell."""
+    alone = isinstance(program, Instance) and hasattr(libraries.get(program.library), "operations")
+    return ask.probe.known(program.library, program, counted=True).operations if alone else 0
 
 
 def about(probe: Probe, found: Reduction, budget: Budget) -> Asker:

@@ -517,11 +517,16 @@ def test_what_is_wrong_of_elements_is_reduced_in_the_place_of_nothing(ask: Eleme
 
 
 @pytest.mark.parametrize(
-    ("said", "held", "variant"),
-    [("no len()", ("scales",), "constants"), ("another", ("scales",), "inputs"), ("no len()", (), "inputs")],
+    ("said", "held", "finding", "variant"),
+    [
+        ("no len()", ("scales",), "F1", "constants"),
+        ("another", ("scales",), "F1", "inputs"),
+        ("no len()", (), "F1", "inputs"),
+        ("no len()", ("scales",), "F2", "inputs"),  # no member of the finding would have the reduction
+    ],
 )
 def test_what_fails_alike_with_constants_is_asked_with_these(
-    said: str, held: tuple[str, ...], variant: str, monkeypatch: Any
+    said: str, held: tuple[str, ...], finding: str, variant: str, monkeypatch: Any
 ) -> None:
     """TVM does not read Upsample's scales, whose values it would refuse at run time."""
     call = Instance("onnx", "Upsample", {}, (Operand("X", Tensor.of(np.ones(1, "f4"))),), ("Y",), {"opset": {"": 9}})
@@ -532,6 +537,8 @@ def test_what_fails_alike_with_constants_is_asked_with_these(
     manifest = type("Manifest", (), {"constants": held})
     monkeypatch.setattr(reduce.migrated, "read_manifest", lambda _: manifest)
     verdict = Verdict("t" * 20, "tvm-onnx", "inputs", "e", shown, "F1")
+    other = msgspec.structs.replace(verdict, variant="constants", finding=finding)
+    monkeypatch.setattr(reduce.stored_verdicts, "of_test", lambda *_: iter([verdict, other]))
     workspace = type("W", (), {"tests_folder": Path()})
     found = reduce._with_constants(workspace, ask, call, verdict)  # type: ignore[arg-type]
     assert (found.variant, ask.question.variant) == (variant, variant)
