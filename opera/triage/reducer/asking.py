@@ -245,6 +245,16 @@ class Asker:
         known = self.neighbours is not None and self.neighbours.told
         return self.stands(program) if known else not self.hides(program)
 
+    def turned(self, program: Program) -> bool:
+        """Whether a program that was asked about is fair with what it shows for the target, which it is from then on. Raises
+        Spent, the target as it was."""
+        before, self.target, found = self.target, self.outcomes[program.id], False
+        try:
+            found = self.fair(program)
+        finally:
+            self.target = self.target if found else before
+        return found
+
     def hides(self, program: Program) -> bool:
         """Whether an output is wrong with numbers that differ that is right in the target, whose own numbers hide none."""
         target, changed = self.target, smaller.differing(program)

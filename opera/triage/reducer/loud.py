@@ -92,12 +92,7 @@ def with_numbers(ask: Asker, program: Program) -> list[Program]:
     for x, shown in zip(tried, ask.look(tried), strict=True):
         confirmed = shown.details.get(AGREEING) or not target.details.get(AGREEING)
         if misvalued(target, shown) and confirmed and ask.admits(x):
-            ask.target, found = shown, False
-            try:
-                found = ask.fair(x)
-            finally:  # there may be no time to tell
-                ask.target = shown if found else target
-            if found:
+            if ask.turned(x):
                 return [x]
     return []
 

@@ -472,10 +472,8 @@ def _with_elements(ask: Asker, program: Program) -> list[Program]:
     for x in (x for x in tried if x not in failing and x.id in ask.outcomes and ask.admits(x)):
         shown = ask.outcomes[x.id]
         if as_wrong(target, shown) and (shown.details.get(AGREEING) or not target.details.get(AGREEING)):
-            ask.target = shown
-            if ask.fair(x):
+            if ask.turned(x):
                 return [x]
-            ask.target = target
     return []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from opera.oracle.randomness import RANDOM
 from opera.oracle.screens import ILL_CONDITIONED
-from opera.programs.program import Instance, Operand
+from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Outcome
 from opera.run.probe import Question
@@ -184,3 +184,21 @@ def test_programs_that_a_screen_takes_for_rounding_are_counted_beside_those_that
     ask.outcomes = {"a": WRONG, "b": rounds, "c": Outcome(PASS), "d": rounds, "e": Outcome(SCREENED)}
     ask.outcomes["f"] = Outcome(INCONSISTENT, "infer", "shape")
     assert ask.rounded() == (2, 2)
+
+
+def test_a_target_stays_as_it_was_where_there_is_no_time_to_tell_whether_another_is_fair() -> None:
+    program = Instance("onnx", "Abs", {}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
+    ask = Asker(None, Question(frontend="f-onnx"))  # type: ignore[arg-type]
+    ask.target = before = Outcome(INCONSISTENT, "infer", "nan-mask")
+    ask.outcomes = {program.id: Outcome(INCONSISTENT, "infer", "value")}
+
+    def spent(_: Program) -> bool:
+        raise Spent
+
+    ask.fair = spent  # type: ignore[method-assign]
+    with pytest.raises(Spent):
+        ask.turned(program)
+    assert ask.target is before
+    for fair in (False, True):
+        ask.fair = lambda _, fair=fair: fair  # type: ignore[method-assign,misc]
+        assert ask.turned(program) is fair and (ask.target is before) is not fair

@@ -173,17 +173,19 @@ def test_what_is_wrong_of_ordinary_numbers_is_filed_of_these(actual: float, conf
     class Ask:
         def __init__(self) -> None:
             self.target, self.asked = wrong(np.nan, 1.0, symptom="nan-mask"), list[Program]()
+            self.outcomes = dict[str, Outcome]()
 
         def look(self, programs: Sequence[Program]) -> list[Outcome]:
             self.asked += programs
             shown = wrong(1.0, actual, abs(1 - actual))
             shown.details.update({"not_finite": False} | ({AGREEING: "x"} if confirmed else {}))
+            self.outcomes |= {x.id: shown for x in programs}
             return [shown for _ in programs]
 
         def admits(self, program: Program) -> bool:
             return True
 
-        fair = admits
+        fair, turned = admits, asking.Asker.turned
 
     ask = Ask()
     before = ask.target

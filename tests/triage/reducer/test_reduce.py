@@ -491,6 +491,8 @@ class Elements:
     def fair(self, program: Program) -> bool:
         return self._fair
 
+    turned = asking.Asker.turned
+
 
 def wrong(actual: float, **more: Any) -> Outcome:
     details = {"expected": 0.0, "actual": actual, "max_rel": 2.0, "max_abs": 2.0, **more}
