@@ -91,9 +91,8 @@ def with_numbers(ask: Asker, program: Program) -> list[Program]:
     tried = [x for x in readable.counted(program) if simpler.finite(smaller.leaves(x))]
     for x, shown in zip(tried, ask.look(tried), strict=True):
         confirmed = shown.details.get(AGREEING) or not target.details.get(AGREEING)
-        if misvalued(target, shown) and confirmed and ask.admits(x):
-            if ask.turned(x):
-                return [x]
+        if misvalued(target, shown) and confirmed and ask.admits(x) and ask.turned(x):
+            return [x]
     return []
 
 
