@@ -471,9 +471,9 @@ def _with_elements(ask: Asker, program: Program) -> list[Program]:
         return []
     for x in (x for x in tried if x not in failing and x.id in ask.outcomes and ask.admits(x)):
         shown = ask.outcomes[x.id]
-        if as_wrong(target, shown) and (shown.details.get(AGREEING) or not target.details.get(AGREEING)):
-            if ask.turned(x):
-                return [x]
+        confirmed = shown.details.get(AGREEING) or not target.details.get(AGREEING)
+        if as_wrong(target, shown) and confirmed and ask.turned(x):
+            return [x]
     return []
 
 
