@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 
 from opera import plugins
-from opera.errors import CorpusError, NotInstalled, UsageError, near
+from opera.errors import CorpusError, InvalidTest, NotInstalled, UsageError, near
 from opera.libraries.documented import Quote, Wrong
 from opera.oracle.opinions import Opinion
 from opera.programs.migrated import Artefact, Manifest
@@ -353,6 +353,16 @@ def get(name: str) -> Library:
     """Import the module of a library. Raises UsageError for an unknown name."""
     module: Library = plugins.load(GROUP, "library", name)
     return module
+
+
+def body(name: str, value: Value) -> str:
+    """Return a program that a call of a library holds as a parameter, as text; nothing of what is none, or is not read here."""
+    if not isinstance(value, Message) or name not in registered() or not hasattr(library := get(name), "body"):
+        return ""
+    try:
+        return cast(Bodied, library).body(value)
+    except (ImportError, InvalidTest):
+        return ""
 
 
 def publishing(form: str) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from opera import libraries
-from opera.errors import InvalidTest
 from opera.programs.program import Graph, Instance, Program, Result, names_of
 from opera.programs.values import Message, Named, Optional, RandomTensor, Sequence, Tensor, Value, named_inputs
 
@@ -97,14 +95,10 @@ def lines(program: Program) -> Iterator[str]:
 
 def _body(library: str, name: str, value: Value) -> Iterator[str]:
     """Yield a program that a call holds as a parameter, as its library writes it, where that is short."""
-    if not isinstance(value, Message) or library not in libraries.registered():
-        return
-    made = libraries.get(library)
-    with suppress(ImportError, InvalidTest):
-        told = cast(libraries.Bodied, made).body(value).splitlines() if hasattr(made, "body") else ()
-        if 0 < len(told) <= BODY and max(map(len, told)) <= LONG:
-            yield f"  {name}:"
-            yield from (f"    {line}" for line in told)
+    told = libraries.body(library, value).splitlines()
+    if 0 < len(told) <= BODY and max(map(len, told)) <= LONG:
+        yield f"  {name}:"
+        yield from (f"    {line}" for line in told)
 
 
 def _order(call: Instance) -> Iterator[str]:

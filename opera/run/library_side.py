@@ -174,7 +174,7 @@ class Known(msgspec.Struct, frozen=True):
         older: Forms of the program as of older versions of its operators, the newest first, and whether these say the same.
         bounds: Operator → input → what the documentation says of its rank, size and values, of operators as in `defaults`.
         shortened: Forms of the program with less in the programs that its calls hold.
-        operations: How many operations it becomes, of a library that tells; 0 where nobody knows.
+        operations: How many operations it becomes, where that is asked of a library that tells; else 0.
     """
 
     defaults: dict[str, dict[str, Any]]

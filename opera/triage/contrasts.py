@@ -44,8 +44,8 @@ PRIME = 7
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
 SIGNED = (1.25, -0.75, 2.5, -1.625, 0.375, -2.125, 3.5)
-"""Fractions of both signs, which repeat along few axes:
-whole numbers, and such as are positive alone, may be right whatever is computed of them."""
+"""Fractions of both signs, which repeat along few axes: whole numbers, and such as are positive alone, may be right whatever is
+computed of them."""
 SIGNED_FLOATS = ("float16", "bfloat16", "float32", "float64")
 """Dtypes that hold these."""
 FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import abc
-from contextlib import suppress
-from typing import cast
 
 from opera import libraries
-from opera.errors import InvalidTest
 from opera.programs.program import Program
-from opera.programs.values import Message, RandomTensor, Sequence, Tensor, Value, named_inputs
+from opera.programs.values import RandomTensor, Sequence, Tensor, Value, named_inputs
 from opera.triage.conditions import removable
 from opera.triage.sentence import number
 
@@ -63,14 +60,8 @@ def given(program: Program, first: abc.Sequence[str] = (), room: int = LONG) -> 
 
 def _body(library: str, value: Value) -> str:
     """Return the operators of a program that a call holds as a parameter, `<Constant, Optional>`; nothing of what is none."""
-    if not isinstance(value, Message) or library not in libraries.registered():
-        return ""
-    made = libraries.get(library)
-    with suppress(ImportError, InvalidTest):
-        text = cast(libraries.Bodied, made).body(value) if hasattr(made, "body") else ""
-        if found := list(dict.fromkeys(CALLED.findall(text))):
-            return f"<{', '.join(found[:NODES])}{', …' if len(found) > NODES else ''}>"
-    return ""
+    found = list(dict.fromkeys(CALLED.findall(libraries.body(library, value))))
+    return f"<{', '.join(found[:NODES])}{', …' if len(found) > NODES else ''}>" if found else ""
 
 
 def _tensor(value: Value) -> str:

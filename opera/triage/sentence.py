@@ -33,6 +33,7 @@ EXPORTING = {
 CONSTANT_RESULT = "its result hangs on no input"
 """What is told beside the route of a simple call of which that is declared: what loses it loses whatever is constant."""
 WHOSE_RESULT = "a model whose result hangs on no input"
+"""How the same is told before the operator, where nothing else decides."""
 NOTHING_LEFT = "where no operator is left of it"
 DECLARED_OTHERWISE = "DeclaredOtherwise"
 """What opera raises of a file, or a loaded model, that declares another dtype for an input than the library's model has."""

@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from opera import compilers, libraries
-from opera.errors import CorpusError
+from opera.errors import CorpusError, NoAnswer
 from opera.libraries import Embedding
 from opera.oracle import draws, manner
 from opera.oracle.comparison import conceals
@@ -306,8 +306,10 @@ def _with_constants(workspace: Workspace, ask: Asker, program: Program, verdict:
 
 def _operations(ask: Asker, program: Program) -> int:
     """Return how many operations a program of one call becomes, 0 where its library does not tell."""
-    alone = isinstance(program, Instance) and hasattr(libraries.get(program.library), "operations")
-    return ask.probe.known(program.library, program, counted=True).operations if alone else 0
+    if isinstance(program, Instance) and hasattr(libraries.get(program.library), "operations"):
+        with suppress(NoAnswer):  # tracing it ended the worker
+            return ask.probe.known(program.library, program, counted=True).operations
+    return 0
 
 
 def about(probe: Probe, found: Reduction, budget: Budget) -> Asker:

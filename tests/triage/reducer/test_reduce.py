@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from opsets import Opsets, f32
 from several_calls import node
 
+from opera.errors import NoAnswer
 from opera.oracle.screens import AGREEING
 from opera.oracle.signature import Signature
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
@@ -544,3 +545,13 @@ def test_what_fails_alike_with_constants_is_asked_with_these(
     workspace = type("W", (), {"tests_folder": Path()})
     found = reduce._with_constants(workspace, ask, call, verdict)  # type: ignore[arg-type]
     assert (found.variant, ask.question.variant) == (variant, variant)
+
+
+def test_what_ends_a_worker_when_it_is_counted_is_reduced_all_the_same() -> None:
+    class Dying:
+        def known(self, *_: Any, **__: Any) -> None:
+            raise NoAnswer("keras was not asked")
+
+    ask = asking.Asker(Dying(), Question(frontend="tvm-keras"))  # type: ignore[arg-type]
+    call = Instance("keras", "keras.ops.abs", {}, (Operand("x", Tensor.of(f32(1))),), (), {"kind": "function"})
+    assert reduce._operations(ask, call) == 0
