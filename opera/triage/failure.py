@@ -51,6 +51,10 @@ BOUND = 1e4
 """Numbers as large are masks and bounds, with which nothing is computed."""
 STEPS = 4
 """Roundings of a number that a program may make of it one after the other, and nobody calls a mistake."""
+NATIVE = re.compile(r"[\w./-]*?([\w.-]+\.(?:cc|cpp|cxx|h|hpp)):<module>:(\d+)")
+"""A frame of native code, as `opera.run.culprit.frames` tells it."""
+BINDING = re.compile(r"\?:|[^:]*\.pxi:|\w+_ffi[.:]")
+"""Begins a frame of what lies between Python and native code."""
 NODE = re.compile(r"(?:\bop_type:|\b[Nn]ode\b[^\w\n]+(?:Node\W+)?)((?:\w+::)*[A-Z]\w*)")
 """The operator that a message names after the word "node" or "op_type": where it failed."""
 
@@ -102,6 +106,17 @@ def spoils_memory(outcome: Outcome) -> bool:
     return outcome.verdict == ABORT and (
         outcome.symptom in SEGMENTATION or (outcome.symptom == "SIGABRT" and HEAP.search(outcome.message) is not None)
     )
+
+
+def below(outcome: Outcome) -> str:
+    """Return the line of native code that raised, and the one of Python that called it (`op.cc:258, of topi/broadcast.py:249`);
+    empty where a traceback tells none of both.
+    """
+    frames = [x for x in (outcome.seen.frames if outcome.seen is not None else ()) if not BINDING.match(x)]
+    native = NATIVE.fullmatch(frames[-1]) if len(frames) > 1 else None
+    if native is None or (caller := re.fullmatch(r"(.*\.py):<module>:(\d+)", frames[-2])) is None:
+        return ""
+    return f"{native[1]}:{native[2]}, of {'/'.join(caller[1].split('/')[-2:])}:{caller[2]}"
 
 
 def unnamed(outcome: Outcome) -> Outcome:

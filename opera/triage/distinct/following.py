@@ -127,7 +127,8 @@ def conclude(sights: Iterable[Sight], origins: Mapping[Key, Collection[str]]) ->
         at[x.of.frontend, x.of.environment].append(x)
     for (_, environment), own in at.items():
         for one, other, why in (
-            *_beside(own, origins), *_untyped(own), *_mistyped(own), *_returned(own), *_stopping(own), *_twins(own)
+            *_beside(own, origins), *_untyped(own), *_mistyped(own), *_returned(own), *_stopping(own), *_lower(own),
+            *_twins(own),
         ):  # fmt: skip
             if one.name != other.name:
                 first, then = sorted((one, other), key=lambda x: x.age)
@@ -267,6 +268,18 @@ def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
             like = (shown.verdict, shown.stage, place, said, operator)
             y, last[like] = last.get(like, x), x
             yield x, y, f"both stop at the same place in the same words, of {_called(x, {operator}) or operator}"
+
+
+def _lower(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
+    """Yield findings that stop at one line below what converters made of them, in the same words, with the one before."""
+    last: dict[tuple[str, ...], Sight] = {}
+    for x in sorted(own, key=lambda x: x.age):
+        shown = x.of.outcome
+        at, said = failure.below(shown), normalise(cause(shown.message))
+        if at and said and shown.stage == "compile" and shown.verdict in (CRASH, REFUSED):
+            like = (shown.verdict, at, said)
+            y, last[like] = last.get(like, x), x
+            yield x, y, f"both stop in the same words at {at}, below what their operators are converted to"
 
 
 def _twins(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:

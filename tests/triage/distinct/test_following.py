@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.values import Tensor
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, Outcome, Seen
 from opera.triage.distinct.dividing import Reduced
 from opera.triage.distinct.following import First, GivenOtherwise, Sight, Turn, by_one_way, closure, conclude, standing
 from opera.triage.sentence import RETURNED
@@ -217,6 +217,31 @@ def test_converters_of_one_name_but_for_dimensions_are_one_place(other: str, fol
         reduced(f"F{n}", f"t{n}", program(f"MaxPool{n + 1}d"),
                 outcome=Outcome(CRASH, "load", "E", "strides are ()", conversion_function=f"base:Importer.{at}"))
         for n, at in ((1, "_max_pool2d"), (2, other))
+    ]  # fmt: skip
+    assert following(found) == ({"F2": ["F1"]} if follows else {})
+
+
+@pytest.mark.parametrize(
+    ("stage", "line", "says", "follows"),
+    [
+        ("compile", 258, "power applies to float", True),
+        ("compile", 259, "power applies to float", False),
+        ("compile", 258, "power applies to int", False),
+        ("load", 258, "power applies to float", False),  # one check of what each converter hands to it
+    ],
+)
+def test_what_stops_at_one_line_below_what_operators_become_follows_the_first(
+    stage: str, line: int, says: str, follows: bool
+) -> None:
+    """TVM's norm of bfloat16 is a power of it, which pow of integers stops at, too: who mends the one mends the other."""
+    called = ("tvm/topi/broadcast.py:<module>:249", "python/tvm_ffi/cython/function.pxi:<module>:1038", "?:<module>:0")
+    found = [
+        reduced(f"F{n}", f"t{n}", program(operator), besides=(decides,),
+                outcome=Outcome(CRASH, stage, "InternalError", message, conversion_function=f"base:Importer.{operator}",
+                                seen=Seen(frames=(*called, f"/project/src/op.cc:<module>:{at}"))))
+        for n, operator, decides, message, at in (
+            (1, "Pow", "exponent no integer", "power applies to float", 258), (2, "Norm", "bfloat16 inputs", says, line)
+        )
     ]  # fmt: skip
     assert following(found) == ({"F2": ["F1"]} if follows else {})
 
