@@ -27,7 +27,7 @@ from opera.triage.conditions import dtypes
 from opera.triage.conditions.further import TRIALS
 from opera.triage.conditions.removable import named
 from opera.triage.reduction import Reduction
-from opera.triage.sentence import READS_AS_REFUSAL, listed
+from opera.triage.sentence import GRAPH_INPUT, READS_AS_REFUSAL, listed
 from opera.triage.shrink import smaller
 
 EXCEPTIONS = 4
@@ -208,15 +208,22 @@ def unreduced(finding: str, finished: bool | None) -> str:
     return "" if finished else f"{what}: `opera reduce {finding}` goes on"
 
 
-def documented(program: Program, shown: Verdict, returned: Callable[[], Iterable[Value]] = tuple) -> str:
+def documented(
+    program: Program,
+    shown: Verdict,
+    returned: Callable[[], Iterable[Value]] = tuple,
+    deciding: Collection[str] = (),
+) -> str:
     """Return the documented limit of the compiler that a program meets which fails so, told with its address, or nothing.
 
     Args:
+        deciding: What decides: that something is the model's own input, among others.
         returned: What is expected of what fails in words, which is asked about where what it is given meets no limit: a model
             that should return complex numbers need not be given any. Of numbers beyond a dtype it says nothing.
     """
     compiler, operators = shown.frontend.rpartition("-")[0], program.operators
-    limit = met(compiler, operators, smaller.leaves(program), shown.outcome)
+    fed = [x.value for x in program.inputs if f"{x.name} {GRAPH_INPUT}" in deciding and x.value is not None]
+    limit = met(compiler, operators, smaller.leaves(program), shown.outcome, fed)
     of_dtypes = [x for x in limits(compiler) if x.dtypes and not x.beyond]
     if limit is None and of_dtypes and shown.outcome.verdict in (CRASH, REFUSED):
         made = [x for x in returned() if isinstance(x, Tensor | RandomTensor)]

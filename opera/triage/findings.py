@@ -278,7 +278,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
     limit = (
         ""
         if program is None
-        else documented(program, chosen.verdict, lambda: _expected(workspace, chosen.verdict.test))
+        else documented(program, chosen.verdict, lambda: _expected(workspace, chosen.verdict.test), chosen.deciding)
     )
     if limit:
         tags.add(DOCUMENTED)

@@ -26,7 +26,7 @@ def test_each_row_has_a_sentence_its_source_and_something_that_it_explains(name)
         assert (
             row.says and row.means and (row.source.startswith("https://") or re.search(r"(?:TVM|MNN) \d", row.source))
         )
-        assert row.verdicts and (row.dtypes or row.operators or row.words)
+        assert row.verdicts and (row.dtypes or row.operators or row.words or row.fed)
         assert all(re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", x) for x in row.issues)
         assert row.says in row.told and row.source in row.told
 

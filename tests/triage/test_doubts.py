@@ -6,7 +6,7 @@ import pytest
 
 from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import Call, Graph, Instance, Operand
-from opera.programs.values import Tensor
+from opera.programs.values import Sequence, Tensor
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, Outcome
 from opera.store.rows import Verdict
 from opera.triage.doubts import (
@@ -234,6 +234,22 @@ def test_what_a_model_should_return_may_meet_a_documented_limit():
     assert not documented(call, shown)
     wrong = msgspec.structs.replace(shown, outcome=Outcome(INCONSISTENT, "infer", "value", "4, not 3"))
     assert not documented(call, wrong, lambda: [Tensor.of(np.array([2**40]))]), "another output may be the wrong one"
+
+
+@pytest.mark.parametrize(
+    ("deciding", "limited"), [(("s is a graph input",), True), (("n is a graph input",), False), ((), False)]
+)
+def test_a_sequence_that_tvm_takes_for_a_tensor_meets_its_limit_where_that_decides(
+    deciding: tuple[str, ...], limited: bool
+) -> None:
+    """SequenceLength of a model's own input was filed as a fault of SequenceLength."""
+    held = Sequence("float32", (Tensor.of(np.ones(1, "f4")),))
+    given = (Operand("s", held), Operand("n", Tensor.of(np.array(0))))
+    call = Instance("onnx", "SequenceAt", {}, given, (), {})
+    shown = Verdict(
+        "t", "tvm-onnx", "inputs", "e", Outcome(CRASH, "load", "TypeError", "object of type 'Var' has no len()")
+    )
+    assert ("taken for a tensor" in documented(call, shown, deciding=deciding)) is limited
 
 
 def test_what_is_cut_from_a_float_that_rounding_moves_is_doubtful():

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from opera.programs.values import RandomTensor, Tensor
+from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import Outcome
 
 FOLDER = Path(__file__).parent
@@ -31,6 +31,7 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             that is expected, or whose largest number is returned for an infinity.
         operators: Regular expression for the whole name of one of the program's.
         words: Regular expression searched in what is said, or in what it contradicts.
+        fed: Kinds of values (`Sequence`), one of which fails since it is the model's own input, and no other call's result.
     """
 
     says: str
@@ -43,9 +44,22 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     beyond: str = ""
     operators: str = ""
     words: str = ""
+    fed: tuple[str, ...] = ()
 
-    def holds(self, operators: Collection[str], tensors: Iterable[Tensor | RandomTensor], outcome: Outcome) -> bool:
-        """Whether a program of these operators and tensors meets it that fails so."""
+    def holds(
+        self,
+        operators: Collection[str],
+        tensors: Iterable[Tensor | RandomTensor],
+        outcome: Outcome,
+        fed: Iterable[Value] = (),
+    ) -> bool:
+        """Whether a program of these operators and tensors meets it that fails so.
+
+        Args:
+            fed: Its inputs of which it is known that they fail as that alone.
+        """
+        if self.fed and not any(type(x).__name__ in self.fed for x in fed):
+            return False
         shows = outcome.verdict in (self.verdicts or (outcome.verdict,))
         if not shows or outcome.symptom not in (self.symptoms or (outcome.symptom,)):
             return False
@@ -76,10 +90,14 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def met(
-    compiler: str, operators: Collection[str], tensors: Collection[Tensor | RandomTensor], outcome: Outcome
+    compiler: str,
+    operators: Collection[str],
+    tensors: Collection[Tensor | RandomTensor],
+    outcome: Outcome,
+    fed: Collection[Value] = (),
 ) -> Limit | None:
-    """Return the documented limit of a compiler that a program meets which fails so, None where it meets none."""
-    return next((x for x in limits(compiler) if x.holds(operators, tensors, outcome)), None)
+    """Return the documented limit of a compiler that a program meets which fails so (`Limit.holds`), or None."""
+    return next((x for x in limits(compiler) if x.holds(operators, tensors, outcome, fed)), None)
 
 
 @cache
