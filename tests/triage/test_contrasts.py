@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.program import Argument, Call, Graph, Instance, Operand
-from opera.programs.values import Message, Sequence, Tensor
+from opera.programs.values import Message, Optional, Sequence, Tensor
 from opera.triage import contrasts
 from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG, Contrast, change, rows
 
@@ -269,6 +269,21 @@ def test_how_an_input_comes_to_the_model_is_told_as_such():
         listed = msgspec.structs.replace(OWN, inputs=(Operand("xs", Sequence("float32", items)),))
         assert [x.passes for x in contrasts.comes(["xs is a graph input"], listed)] == [(f"what {made} makes",)]
     assert [x.passes for x in contrasts.comes(["x is a graph input"], OWN)] == [("what a negation makes",)]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (Optional("float32", Tensor.of(np.ones((2, 3), np.float32))), "an optional that holds float32[2, 3]"),
+        (Optional("int32", None), "an optional that holds no int32"),
+        (Sequence("float32", (Tensor.of(DATA),) * 2), "a sequence of 2 float32"),
+    ],
+)
+def test_what_is_no_tensor_is_told_in_words(value: Any, told: str) -> None:
+    """The beginning of a representation (`Optional(type='float32', value=Tensor(dtype=…`) was printed in drafts."""
+    empty = Instance("onnx", "OptionalHasElement", {}, (Operand("input", None),), ("y",), {"opset": {"": 18}})
+    made = msgspec.structs.replace(empty, inputs=(Operand("input", value),))
+    assert change(made, empty) == contrasts.Change("input", "left out", told)
 
 
 def test_a_call_that_is_not_made_in_training_mode_is_told_as_such():

@@ -15,6 +15,7 @@ import msgspec
 
 from opera import libraries
 from opera.libraries import Embedding, Nesting
+from opera.programs import values
 from opera.programs.program import Instance, Program
 from opera.programs.values import NO_DEFAULT, Message, Named, RandomTensor, Tensor, Value
 from opera.triage.conditions import around, dtypes, peculiar
@@ -285,6 +286,10 @@ def said(value: Value) -> str:
             return name
         case Tensor() | RandomTensor():
             return f"{value.dtype}{list(value.shape)}"
+        case values.Sequence():
+            return f"a sequence of {len(value.items)} {value.type}"
+        case values.Optional():
+            return f"an optional that holds {said(value.value) if value.value is not None else f'no {value.type}'}"
         case Message():
             return value.told
         case list() | tuple():
