@@ -461,20 +461,20 @@ class Asker:
         """Take back what others say to be none, of a shape that must be another, who said no such thing of what is at `first`;
         return whether there was such. They are asked about every program from then on. Raises Spent.
 
-        Nobody is asked where somebody passes the last, or confirms what is expected.
+        Where somebody passes the last, or confirms what is expected, those alone are heard who pass what is at `first`.
         """
         last = found[-1]
-        if (
-            self.witness is not None
-            or self.slow
-            or self.outcomes[last.id].details.get(AGREEING)
-            or last == found[first]
-        ):
+        if last == found[first]:
             return False
         shown = [(x, self._one(last, x)) for x in self.beside]
-        if any(x.verdict == PASS for _, x in shown):
-            return False
-        saying = [x for x, now in shown if witness.unlawful(now) and not witness.unlawful(self._one(found[first], x))]
+        known = self.witness is not None or self.slow or self.outcomes[last.id].details.get(AGREEING)
+        sure = known or any(x.verdict == PASS for _, x in shown)
+
+        def took(one: Question) -> bool:
+            before = self._one(found[first], one)
+            return before.verdict == PASS if sure else not witness.unlawful(before)
+
+        saying = [x for x, now in shown if witness.unlawful(now) and took(x)]
         for one in saying:
             self.critics.append(one)
             count = witness.lost(found[first:], lambda x, one=one: not witness.unlawful(self._one(x, one)))  # type: ignore[misc]
