@@ -26,6 +26,8 @@ from opera.triage.reducer.asking import STOPS, Asker
 from opera.triage.sentence import RETURNED
 from opera.triage.shrink.minimise import Spent
 
+OUTPUT = "output that is asked for"
+"""What is told of a program that is asked for one output, with another in its place."""
 MOST = 32
 """Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
 
@@ -140,6 +142,38 @@ def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Con
         )  # one with outputs that a model need not return
         what = "outputs of the node" if node else "outputs that are returned"
         yield Contrast(what, own, passes=(f"the {PLACES[0]} alone",))
+    yield from _others(ask, program)
+
+
+def _others(ask: Asker, program: Program) -> Iterator[Contrast]:
+    """Yield what becomes of a program that is asked for one output if it is asked for another alone, of those that it was asked
+    for before: a placeholder may stand for several."""
+    target, named = ask.outcomes.get(program.id), [n for n, x in enumerate(program.outputs) if x]
+    if target is None or not isinstance(program, Instance) or len(named) != 1 or "drawn" in target.details:
+        return
+    known = (x.outputs for x in _known(ask) if isinstance(x, Instance) and x.operator == program.operator)
+    names = {n: name for outputs in known for n, name in enumerate(outputs) if name and n not in named}
+    if (first := near.alone(program)) is not None and ask.vanished(first):
+        names.pop(0, None)  # which is told
+    made = {x: msgspec.structs.replace(program, outputs=(*("",) * n, x)) for n, x in sorted(names.items())}
+    told: dict[str, list[str]] = {contrasts.FAILS: [], contrasts.PASSES: [], contrasts.OTHERWISE: []}
+    with suppress(Spent):
+        shown = ask.look([*made.values()])
+        sure = ask.passed([*made.values()], [True] * len(made))  # or it may be no program to others
+        for name, now, is_sure in zip(made, shown, sure, strict=True):
+            if now.verdict == PASS:
+                told[contrasts.PASSES].append(name)
+            elif is_sure and now.verdict in (CRASH, REFUSED, INCONSISTENT):
+                told[contrasts.FAILS if _alike(target, now) else contrasts.OTHERWISE].append(name)
+    if any(told.values()):
+        fails, passes, otherwise = (tuple(told[x]) for x in (contrasts.FAILS, contrasts.PASSES, contrasts.OTHERWISE))
+        yield Contrast(OUTPUT, program.outputs[named[0]], fails, passes, otherwise)
+
+
+def _alike(target: Outcome, shown: Outcome) -> bool:
+    """Whether an output fails as another does: at one stage, in the same words or in the same respect."""
+    same = (target.verdict, target.stage, target.symptom) == (shown.verdict, shown.stage, shown.symptom)
+    return same and (target.verdict == INCONSISTENT or says(shown.message, identifying(target.message)))
 
 
 def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> str:

@@ -147,6 +147,27 @@ def test_wrong_outputs_are_wrong_otherwise_in_another_respect_and_what_varies_ma
     assert {x.params["k"]: how for x, how in alone(ask, own, ask.target)} == wanted
 
 
+def test_which_other_outputs_are_wrong_in_the_same_respect_is_told() -> None:
+    """TVM's LayerNormalization has a placeholder for Mean, and one for InvStdDev."""
+    names = ("Y", "Mean", "InvStdDev", "More")
+    whole = Instance("onnx", "LayerNormalization", {}, (Operand("X", Tensor.of(np.float32([1, 2]))),), names, {})
+    each = {x: msgspec.structs.replace(whole, outputs=(*("",) * n, x)) for n, x in enumerate(names)}
+    ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
+    ask.passed = lambda asked, _: [x.outputs[-1] != "More" for x in asked]  # type: ignore[method-assign]
+    ask.programs = {whole.id: whole, each["Mean"].id: each["Mean"]}
+    wrong = {x: Outcome(INCONSISTENT, "infer", how, details={"output": x})
+             for x, how in (("Mean", "shape"), ("InvStdDev", "shape"), ("More", "shape"), ("Y", "value"))}  # fmt: skip
+    ask.outcomes = {whole.id: wrong["Mean"], **{each[x].id: now for x, now in wrong.items()}}
+    assert [*outputs(ask, each["Mean"], ())] == [
+        contrasts.Contrast("output that is asked for", "Mean", ("InvStdDev",), otherwise=("Y",))
+    ], "what nobody confirms is told of none"
+    ask.outcomes[each["Y"].id] = Outcome(PASS)
+    [row] = outputs(ask, each["Mean"], ())
+    assert [*contrasts.rows([row], wrong=True)] == ["output that is asked for: wrong for Mean, InvStdDev; right for Y"]
+    assert changed.OUTPUT not in [x.what for x in outputs(ask, whole, ())], "it is asked for all"
+
+
 def test_what_becomes_of_another_output_and_of_a_result_that_goes_on_is_told_if_it_was_seen() -> None:
     """`native_layer_norm` fails of its second output; `abs` of float16 has a wrong dtype as an output of the model alone."""
     call = Instance("torch", "torch.abs", {}, (Operand("input", Tensor.of(np.float32([1, 2]))),), (), {})
