@@ -23,7 +23,7 @@ from opera.libraries.documented import Quote, special
 from opera.oracle import draws
 from opera.oracle.messages import identifying, says
 from opera.programs import migrated
-from opera.programs.program import Instance, Program, Provenance, stated_version
+from opera.programs.program import Instance, Program, Provenance, parse, stated_version
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import (
     CRASH,
@@ -58,6 +58,7 @@ from opera.triage.reproducers.choice import Choice, choose
 from opera.triage.reproducers.scripts import Trial
 from opera.triage.sentence import brief as named_briefly
 from opera.triage.sentence import cut, listed, said, title
+from opera.triage.shrink import smaller
 
 COMMON = frozenset(("float32", "int64", "bool"))
 """Dtypes that a title needs not name, but for truth values that come first: these are computed with."""
@@ -131,7 +132,8 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     script, trial, short = running.script(workspace, finding, chosen, body=bool(body))
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
     apart = causes.apart(workspace, of) - {shown.member.test}
-    like = {x.test for x in of if _fails_so(x.outcome, outcome)} - apart | {shown.member.test}
+    like = {x.test for x in of if _fails_so(x.outcome, outcome)} - apart
+    like = _of_dtypes(tests.documents(workspace, like), shown.deciding) | {shown.member.test}
     own = [name for test, name in zip(finding.members, finding.origins, strict=True) if test in like]
     names = list(dict.fromkeys(filter(None, own)))
     seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
@@ -335,6 +337,14 @@ def _fails_so(member: Outcome, shown: Outcome) -> bool:
     same = (member.verdict, member.symptom) == (shown.verdict, shown.symptom)
     same = same and (shown.verdict != INCONSISTENT or failure.returned(member) == failure.returned(shown))
     return same and (not _words(shown) or says(member.message, identifying(shown.message)))
+
+
+def _of_dtypes(of: Iterable[tuple[str, bytes]], deciding: Iterable[str]) -> set[str]:
+    """Return those of some tests, each with its program, that have an input of a dtype which is told to decide: what has none
+    fails of something else in the same way."""
+    kinds = [x for x in map(dtypes.members, deciding) if x]
+    held = ((test, {x.dtype for x in smaller.leaves(parse(form))}) for test, form in of)
+    return {test for test, own in held if all(own & kind for kind in kinds)}
 
 
 BINDINGS = ".pxi"

@@ -481,6 +481,11 @@ class Asker:
             del found[len(found) - count :]
         return bool(saying)
 
+    def faulted(self, program: Program, first: Program) -> bool:
+        """Whether somebody who passes the first says of a program that it is none, of a shape that must be another."""
+        says = (x for x in self.beside if witness.unlawful(self._one(program, x)))
+        return any(self._one(first, x).verdict == PASS for x in says)
+
     def _taken_back(self, found: list[Program], first: int, by: Sequence[Question]) -> list[Question]:
         """Take back what none of these passes at the end who pass what is at `first`; return those if there was such."""
         passing = [x for x in by if self._one(found[first], x).verdict == PASS]

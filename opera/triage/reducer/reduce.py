@@ -497,7 +497,7 @@ def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
             continue
         failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]
         fair = ask.fair if made in corners else ask.stands
-        found += list(itertools.islice(filter(fair, failing), 1))
+        found += list(itertools.islice((x for x in failing if fair(x) and not ask.faulted(x, first)), 1))
     return found
 
 

@@ -35,6 +35,7 @@ from opera.triage.findings import findings
 from opera.triage.reducer import asking, reduce, reducing
 from opera.triage.reproducers import scripts
 from opera.triage.sentence import reads_as_refusal
+from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 
 pytest.importorskip("onnx")
@@ -555,3 +556,17 @@ def test_what_ends_a_worker_when_it_is_counted_is_reduced_all_the_same() -> None
     ask = asking.Asker(Dying(), Question(frontend="tvm-keras"))  # type: ignore[arg-type]
     call = Instance("keras", "keras.ops.abs", {}, (Operand("x", Tensor.of(f32(1))),), (), {"kind": "function"})
     assert reduce._operations(ask, call) == 0
+
+
+@pytest.mark.parametrize("faulted", [False, True])
+def test_longer_axes_are_not_taken_of_which_somebody_says_that_the_program_is_none(faulted: bool) -> None:
+    """A scale of both axes is one of the last while both have length 1: of longer ones OpenVINO takes it no more."""
+    ones = Tensor.of(np.ones((1, 1), np.float32))
+    program = Instance("onnx", "LayerNormalization", {}, (Operand("X", ones), Operand("Scale", ones)), ("Y",), {})
+    ask = asking.Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.outcomes[program.id] = ask.target = Outcome(INCONSISTENT, "infer", "shape")
+    ask.look = lambda asked: [ask.outcomes.setdefault(x.id, ask.target) for x in asked]  # type: ignore[method-assign]
+    ask.stands = ask.fair = lambda _: True  # type: ignore[method-assign]
+    ask.faulted = lambda x, first: faulted and first == program and x.inputs[0].value.shape != (1, 1)  # type: ignore[method-assign]
+    lengths = {x.shape for made in reduce._ordinary(ask, program, program) for x in smaller.leaves(made)}
+    assert bool(lengths - {(1, 1)}) is not faulted

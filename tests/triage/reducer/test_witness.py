@@ -141,6 +141,7 @@ def test_who_passed_the_first_is_heard_though_another_passes_the_last(before: st
 
     ask, found = Second(3), list[Program](PROGRAMS[:7])
     ask.witness = Question(frontend="witness")
+    assert [ask.faulted(x, PROGRAMS[1]) for x in (PROGRAMS[3], PROGRAMS[4])] == [False, heard]
     assert ask.criticised(found, 1) is heard and found == PROGRAMS[: 4 if heard else 7]
 
 
