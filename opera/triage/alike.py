@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, REFUSED, Outcome
-from opera.triage.failure import spoils_memory
+from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
+from opera.triage.failure import NUMBERS, spoils_memory
 
 SIMILAR = 0.6
 """Share of words, in order, that two normalised messages have in common if one is the other worded anew."""
 ANSWER = ("output", "index", "differing", "elements")
 """Details that two equal wrong answers share, beside what was returned."""
 _PLACE = re.compile(r"@([\w.-]+):\d+$")
+
+
+class Route(Protocol):
+    """Another route into a compiler, in words, and what came of it."""
+
+    @property
+    def way(self) -> str:
+        """It, in words."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it."""
 
 
 def alike(one: Outcome, other: Outcome) -> bool:
@@ -52,6 +64,23 @@ def same_answer(one: Outcome, other: Outcome) -> bool:
     how many there are: who adds an epsilon to a norm, and who does not, both give -1."""
     same = one.symptom == other.symptom and all(one.details.get(x) == other.details.get(x) for x in ANSWER)
     return same and _near(one.details.get("actual"), other.details.get("actual"), one.details)
+
+
+def of_two_files(
+    now: Outcome, routes: Iterable[Route], right: Iterable[str], files: Mapping[str, Collection[str]]
+) -> str:
+    """Say by which other route wrong numbers are the same numbers, of a file that is right elsewhere; nothing where none is.
+
+    Args:
+        right: Other compilers that pass, each a `way`.
+        files: `way` of a route → compilers that try who writes its file.
+    """
+    known = {x.partition(" ")[0]: x for x in right}
+    for x in routes if now.symptom in NUMBERS else ():
+        of = next((known[y] for y in files.get(x.way, ()) if y in known), "")
+        if of and x.outcome.verdict == INCONSISTENT and same_answer(x.outcome, now):
+            return f"{x.way} gives the same answer, of a file that is right by {of}"
+    return ""
 
 
 def _near(one: object, other: object, within: Mapping[str, Any]) -> bool:

@@ -30,6 +30,7 @@ from opera.compilers import (
     SOURCE,
     TEXT,
     UNSET,
+    Variant,
     Way,
 )
 from opera.errors import NoAnswer
@@ -84,7 +85,7 @@ from opera.triage.sentence import CONSTANT_RESULT, NO_CONSTANT
 from opera.triage.shrink import simpler, smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 18
+RULES = 19
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 
@@ -340,8 +341,7 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
                 (route.name, other.name), ROUTE
             )
             names = about.constants if kind == CONSTANTS else ()
-            way = f"{about.frontend} by its variant {other.name}"
-            found.append(Ask(kind, way, about.judged(variant=other.name), names))
+            found.append(Ask(kind, _by_variant(about, other), about.judged(variant=other.name), names))
     held = CONSTANTS if about.variant == CONSTANTS else None  # then some inputs are none in what is shown
     superseded = workspace.superseded()
     of_test: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
@@ -427,6 +427,10 @@ def _lacking(about: Subject) -> Iterator[tuple[str, Program]]:
             yield from ((told, x) for x in kinship.whole(about.program, {}))
 
 
+def _by_variant(about: Subject, other: Variant) -> str:
+    return f"{about.frontend} by its variant {other.name}"
+
+
 def _offered(workspace: Workspace, about: Subject, artefact: str) -> bool:
     """Whether a test has an artefact, or offers it."""
     manifest = migrated.read_manifest(migrated.folder(workspace.tests_folder, about.test))
@@ -446,6 +450,9 @@ def laid(about: Subject, tried: list[Tried], seconds: float) -> Blame:
     verdict, because = decide(
         about.seen, tried, places, exporter=exporter, native=native, drawn=about.drawn, settled=settled,
         writers=() if exporter else exporters.makers(library, artefact),
+        files={
+            _by_variant(about, x): exporters.makers(library, x.artefact) for x in frontend.VARIANTS if x.artefact != artefact
+        },
         typed=getattr(compilers.frontend(compiler, library), "MAKES", "") == "onnx",
     )  # fmt: skip
     rows = tuple(evidence(about, tried))

@@ -6,6 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -59,7 +60,7 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.triage.alike import same_answer, same_words
+from opera.triage.alike import of_two_files, same_answer, same_words
 from opera.triage.failure import is_invalid
 from opera.triage.sentence import DECLARED_OTHERWISE, listed
 
@@ -115,6 +116,7 @@ def decide(
     settled: bool = False,
     typed: bool = False,
     writers: Collection[str] = (),
+    files: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> tuple[str, str]:
     """Return which part is wrong, and why: the first of these that holds.
 
@@ -151,7 +153,8 @@ def decide(
        the same words: the KERNEL.
     9. It passes by two of these, which have the same kernels: other routes into the same compiler, not if by luck, where it
        fails of several elements; with constants for the shapes, axes and the like that the failing model has as inputs:
-       CONVERSION. One is not enough: what is made of it may be other operators.
+       CONVERSION. One is not enough: what is made of it may be other operators. It gives the same wrong answer of a file of
+       another format, which is right elsewhere: two importers hardly make one mistake, so it is the KERNEL.
     10. Else UNKNOWN.
 
     Everything is judged by the output that the finding names; what others do besides says nothing of it.
@@ -164,6 +167,7 @@ def decide(
         settled: Whether a sentence of the documentation says what is expected.
         typed: Whether what an exporter under test writes states the dtypes of outputs, and who runs it returns these.
         writers: Compilers that try the exporter of what the frontend is given.
+        files: The same of each ROUTE that is given a file of another format.
     """
     by: dict[str, list[Tried]] = defaultdict(list)
     tried = list(tried)
@@ -191,13 +195,8 @@ def decide(
     for found in failed:
         if drawn and found.way.partition(" ")[0] in writers:
             return EXPORTER, f"of several elements the file that it is given is as wrong by {found.way}"
-    for found in by[NODE]:
-        if (
-            drawn
-            and seen.details.get("drawn") == CONSTANT
-            and is_faulty(found.outcome)
-            and SAME_DRAWS in found.outcome.message
-        ):
+    for found in by[NODE] if drawn and seen.details.get("drawn") == CONSTANT else ():
+        if is_faulty(found.outcome) and SAME_DRAWS in found.outcome.message:
             return KERNEL, f"an operator is wrong by itself: {found.outcome.message}"
     refused = exporter and is_invalid(now)  # by the checker, which no such way asks
     seeded = seen.details.get("drawn") == SEED  # what is given seeds by a way draws the same by that
@@ -274,6 +273,8 @@ def decide(
         return KERNEL, f"{_alone(alone.outcome) or 'an operator'} fails so by itself: {alone.way}"
     if now.stage == "load":
         return CONVERSION, "it is raised while the model is loaded"
+    if not drawn and (told := of_two_files(now, by[ROUTE], (x.way for x in by[OTHER] if x.right), files)):
+        return KERNEL, told
     passes = [*(_by_constants(x) for x in by[CONSTANTS] if x.right), *(x.way for x in by[ROUTE] if x.right)]
     if len(passes) > 1:
         return CONVERSION, f"it passes by way of {listed(passes)}, which other parts convert"

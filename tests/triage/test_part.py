@@ -22,7 +22,7 @@ from opera.programs.verdicts import (
 )
 from opera.triage import evidence, part
 from opera.triage.blame import Subject
-from opera.triage.part import AS_FOUND, OTHER, SEVERAL, Tried
+from opera.triage.part import AS_FOUND, OTHER, ROUTE, SEVERAL, Tried
 
 WRONG = Outcome(INCONSISTENT, "infer", "value", "output 'y': 1 of 2", details={"output": "y", "actual": 3.0})
 RIGHT = Outcome(PASS)
@@ -260,6 +260,20 @@ def test_a_file_of_which_its_exporter_s_frontend_gives_the_same_wrong_answer_is_
             Tried(OTHER, "onnxexport 1", shown),
         ]
         assert part.decide(WRONG, rows, {}, exporter=False, writers=writers)[0] == verdict
+
+
+def test_the_same_wrong_numbers_of_a_file_of_another_format_are_the_kernel_s_if_that_file_is_right() -> None:
+    """OpenVINO's Unique counts nothing where nobody asks for all of its outputs, whichever importer made it."""
+    other = msgspec.structs.replace(WRONG, details={**WRONG.details, "actual": 7.0})
+    by_onnx, elsewhere = "openvino-keras by its variant onnx", "onnxexport 1.23"
+    for shown, of_file, files, verdict in (
+        (WRONG, RIGHT, {by_onnx: ("onnxexport",)}, "kernel"),
+        (other, RIGHT, {by_onnx: ("onnxexport",)}, "unknown"),
+        (WRONG, WRONG, {by_onnx: ("onnxexport",)}, "unknown"),  # the library's own model may be wrong
+        (WRONG, RIGHT, {}, "unknown"),  # of the same file, read by the same importer
+    ):
+        rows = [Tried(AS_FOUND, "now", WRONG), Tried(ROUTE, by_onnx, shown), Tried(OTHER, elsewhere, of_file)]
+        assert part.decide(WRONG, rows, {}, exporter=False, files=files)[0] == verdict
 
 
 def test_a_wrapper_that_hands_out_no_tensor_of_no_bytes_is_no_kernel() -> None:

@@ -65,9 +65,12 @@ def filled(program: Program, *, level: bool = True) -> Iterator[Program]:
     corner. Of several tensors that are all 0-d all have an axis then (but for flags), if they are to be `level`: operators such
     as `scatter_reduce` want one rank of all, and do not check it.
 
-    What begins a maximum at the lowest float is wrong of nothing, and of a row of -inf, as a mask makes it.
+    What begins a maximum at the lowest float is wrong of nothing, and of a row of -inf, as a mask makes it. Where the first has
+    elements, others of its dtype that have none have as many.
     """
     found = smaller.leaves(program)
+    if found and found[0].shape and 0 not in found[0].shape:
+        yield from _beside(program, found[0].dtype)
     level = level and len(found) > 1 and not any(x.shape for x in found)
     if not found or found[0].dtype == "bool" or (found[0].shape and 0 not in found[0].shape):
         return
@@ -93,6 +96,18 @@ def filled(program: Program, *, level: bool = True) -> Iterator[Program]:
     if first is not None and 0 in found[0].shape and "float" in found[0].dtype:
         made_ = [smaller.at(0, partial(_full, number=x))(first) for x in (-np.inf, np.inf)]
         yield from (x for x in made_ if not simpler.finite(smaller.leaves(x)))  # some floats hold none
+
+
+def _beside(program: Program, dtype: str) -> Iterator[Program]:
+    """Yield the program with 2, 1, 3 or 5 elements along axes of tensors of a dtype that have none, and state no sizes."""
+
+    def change(leaf: Leaf, size: int) -> Leaf:
+        given = leaf.dtype == dtype and 0 in leaf.shape and not smaller.states(leaf)
+        return forms.shaped(leaf, tuple(x or size for x in leaf.shape)) if given else leaf
+
+    for size in (2, 1, 3, 5):
+        made = smaller.applied(partial(smaller.mapped, change=partial(change, size=size)), program)
+        yield from [made] if made is not None and made != program else []
 
 
 def _full(leaf: Leaf, number: float) -> Leaf:

@@ -98,6 +98,9 @@ class Asker:
 
     fair = stands
 
+    def faulted(self, program: Program, first: Program) -> bool:
+        return False
+
 
 def test_a_corner_is_kept_only_where_nothing_ordinary_fails() -> None:
     program = add(np.ones((1, 1, 1), "f4"))
@@ -110,6 +113,14 @@ def test_a_corner_is_kept_only_where_nothing_ordinary_fails() -> None:
     assert left(Asker(lambda shape: shape[1] == 1)) == [(1, 1, 2)]
     assert left(Asker(lambda shape: max(shape) == 1)) == []
     assert left(Asker(lambda _: True, UNSTABLE)) == [], "what varies is not the same failure twice"
+
+
+def test_another_tensor_of_nothing_gets_elements_too() -> None:
+    """OpenVINO's `cdist` takes an axis of the second for one of the first, whatever it holds; it was filed of an empty one."""
+    held = [Tensor.of(np.ones(x, y)) for x, y in (((2, 3), "f4"), ((0, 2, 3), "f4"), ((0,), "i8"), ((0, 1), "i4"))]
+    call = Instance("torch", "torch.cdist", {}, tuple(Operand(f"x{n}", x) for n, x in enumerate(held)), (), {})
+    made = [[x.shape for x in smaller.leaves(x)] for x in readable.filled(call)]
+    assert made == [[(2, 3), (n, 2, 3), (0,), (0, 1)] for n in (2, 1, 3, 5)]
 
 
 def filled_by(*shape: int) -> Instance:
