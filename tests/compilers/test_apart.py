@@ -138,7 +138,7 @@ def relax_module(build: Any, dtype: str, *shape: int) -> Any:
         (lambda op, x: op.clip(x, float("-inf"), 1), "float32", (1,), "no rule"),
         (lambda op, x: op.nn.conv2d_transpose(x, x, data_layout="NHWC"), "float32", (1, 1, 1, 1), "data_layout=NHWC"),
         (lambda op, x: op.nn.conv2d_transpose(x, x), "float32", (1, 1, 1, 1), "no rule"),
-        (lambda op, x: op.add(x, op.negative(constant(0, "uint8"))), "uint8", (1,), "negative of 0 leaves"),
+        (lambda op, x: op.add(x, op.negative(constant(0, "uint8"))), "uint8", (1,), "negative is called of uint8"),
         (lambda op, x: op.add(x, op.subtract(constant(1, "uint8"), constant(2, "uint8"))), "uint8", (1,), "of 1 and 2"),
         (lambda op, x: op.add(x, op.negative(constant(1, "int8"))), "int8", (1,), "no rule"),
         (lambda op, x: op.negative(x), "uint8", (1,), "no rule"),  # as a program may ask for

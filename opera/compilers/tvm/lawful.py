@@ -60,7 +60,9 @@ def _out_of_range(call: Any) -> str:
         return ""
     numbers = [x.numpy() for x in given]
     name, unsigned = call.op.name.removeprefix("relax."), numbers[0].dtype.kind == "u"
-    if not (name == "negative" and unsigned) and not interpreter.overflows(name, numbers, call.attrs):
+    if name == "negative" and unsigned:  # which it makes by -1, though it be of 0
+        return f"{call.op.name} is called of {numbers[0].dtype}, which holds no negative number"
+    if not interpreter.overflows(name, numbers, call.attrs):
         return ""
     told = " and ".join(str(x) if x.ndim == 0 else f"a constant of shape {x.shape}" for x in numbers)
     return f"{call.op.name} of {told} leaves the numbers of {numbers[0].dtype}"

@@ -24,6 +24,7 @@ from opera.store.workspace import Workspace
 from opera.triage.conditions import deciding
 from opera.triage.conditions.ordinary import BYTES, called_as
 from opera.triage.distinct import kinship
+from opera.triage.failure import below
 from opera.triage.reducer.asking import Asker
 from opera.triage.sentence import bare
 from opera.triage.shrink import smaller
@@ -179,6 +180,10 @@ def _alike(target: Outcome, program: Instance, shown: Outcome, sibling: Instance
     if target.details.get(AGREEING) and not shown.details.get(AGREEING):
         return False
     if target.verdict in (CRASH, REFUSED):
+        if below(target) != below(
+            shown
+        ):  # in the same words, from another line: `negative` and `sign` of unsigned integers
+            return False
         return kinship.say_the_same((target, program.operator), (shown, sibling.operator))
     return _form_of(target) == _form_of(shown) and target.details.get("drawn") == shown.details.get("drawn")
 

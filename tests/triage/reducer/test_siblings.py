@@ -11,7 +11,7 @@ import pytest
 
 from opera.programs.program import Captured, Graph, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor
-from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, INVALID, PASS, Outcome, Seen
 from opera.run.probe import Question
 from opera.store.workspace import Workspace
 from opera.triage.reducer import asking
@@ -68,6 +68,23 @@ def test_those_that_say_the_same_at_one_place_are_siblings_and_are_given_what_th
     assert {x.operator for x in ask.met} == {"Asinh", "Cosh", "Elu", "LeakyRelu", "Sin", "Sqrt", "Tanh"}
     [elu] = (x for x in ask.met if x.operator == "Elu")
     assert elu.params == {"alpha": 4.0} and elu.context == {"opset": {"": 21}} and elu.inputs[0].name == "Elu_0"
+
+
+@pytest.mark.parametrize(("line", "wanted"), [(68, ("Shrinks",)), (70, ())])
+def test_those_that_say_the_same_of_another_line_below_are_no_siblings(
+    workspace: Workspace, line: int, wanted: tuple[str, ...]
+) -> None:
+    """TVM's Shrink of unsigned integers stops at a negation, and Sign, in the same words, at its own kernel."""
+
+    def stops(at: int) -> Outcome:
+        frames = (f"tvm/topi/math.py:<module>:{at}", "?:<module>:0", "/project/src/op.h:<module>:575")
+        said = "cannot make uint from negative value -1"
+        return Outcome(
+            CRASH, "compile", "InternalError", said, conversion_function="@op.h:575", seen=Seen(frames=frames)
+        )
+
+    workspace.insert([Captured(node("Shrinks"), Provenance("suites", "t", ""))])
+    assert siblings(Answers(stops(68), {"Shrinks": stops(line)}), workspace, node("Shrink")) == wanted
 
 
 @pytest.mark.parametrize(
