@@ -6,6 +6,7 @@ is, was seen. Everything else about a failure is told beside this (opera.triage.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter, abc
@@ -475,12 +476,14 @@ def _counted(program: Program) -> Program | None:
 
 
 def signed(program: Program) -> Program | None:
-    """Return a program with fractions of both signs in its tensors of floats; None where it has no such, or these already."""
+    """Return a program with fractions of both signs in its tensors of floats, which begin elsewhere in each: what is the
+    difference of two equal ones is right by any formula. None where it has no such, or these already."""
+    begins = itertools.count()
 
     def filled(leaf: smaller.Leaf) -> smaller.Leaf:
         if not isinstance(leaf, Tensor) or leaf.dtype not in SIGNED_FLOATS or smaller.states(leaf):
             return leaf
-        return simpler.numbered(np.resize(np.array(SIGNED), leaf.shape), leaf.dtype)
+        return simpler.numbered(np.resize(np.roll(SIGNED, -next(begins)), leaf.shape), leaf.dtype)
 
     made = smaller.applied(lambda x: smaller.mapped(x, filled), program)
     return made if made != program else None

@@ -316,6 +316,14 @@ def test_of_wrong_numbers_neither_nothing_nor_other_shapes_of_many_numbers_are_t
     assert not contrasts.contrasts(many, [(other, PASSES)], value=True) and contrasts.contrasts(many, [(other, PASSES)])
 
 
+def test_fractions_of_both_signs_begin_elsewhere_in_each_tensor() -> None:
+    """OpenVINO's cdist takes no absolute value, and p=0.5 is right of positive differences, and of none."""
+    made = contrasts.signed(call(np.float32([1, 2, 3]), np.float32([1, 0, 0]), np.int64([0, 1])))
+    assert made is not None
+    one, other, integers = (x.value.array() for x in made.inputs)  # type: ignore[union-attr]
+    assert {-1.0, 1.0} == set(np.sign(one - other)) and integers.tolist() == [0, 1]
+
+
 def test_numbers_that_are_about_the_same_are_told_once():
     """`amax` was told to be wrong for [nan, 3.61161], [nan, 3.61], [nan, 3.6] and [nan, 4]."""
     shown = [(call(DATA, bias=x), FAILS) for x in (3.61161, 3.61, 3.6, 4.0, -3.6)]

@@ -58,8 +58,8 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
 
 def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[tuple[Program, str]]:
     """Return programs and what they show, but for those that are right by their numbers alone: with fractions of both signs,
-    and all else as it is, they fail as their own does (a cast that does nothing is right of whole numbers). Of other numbers
-    in place of its own nobody says more than that.
+    and all else as it is, their outputs are wrong, too (a cast that does nothing is right of whole numbers; a power without an
+    absolute value, of positive ones). Of other numbers in place of its own nobody says more than that.
     """
     inputs = {x.name for x in own.inputs}
     right = [x for x, shows in found if shows == contrasts.PASSES]
@@ -67,7 +67,7 @@ def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[t
     made = {x.id: y for x in typed[:MOST] if (y := contrasts.signed(x)) is not None and ask.within([y])}
     with suppress(Spent):
         ask.look([*made.values()])
-    wrong = {x for x, y in made.items() if y.id in ask.outcomes and ask.fails(ask.outcomes[y.id])}
+    wrong = {x for x, y in made.items() if y.id in ask.outcomes and ask.outcomes[y.id].verdict == INCONSISTENT}
     return [(x, shows) for x, shows in found if shows != contrasts.PASSES or x.id not in wrong]
 
 
