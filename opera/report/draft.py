@@ -181,6 +181,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         opset=_opset(program, script),
         exporter=exporter,
         siblings=_siblings(told, program),
+        behind=tuple(running.hide(x, hidden) for x in _behind(workspace, finding)),
         blame="" if NEWER in finding.tags else _laid(told.blame, outcome),
         members=len(own),
         named=tuple(_named(names)) if len(names) > 1 else (),
@@ -243,6 +244,15 @@ def _fixed(call: Instance) -> frozenset[str]:
     except ImportError:
         return frozenset()
     return found
+
+
+def _behind(workspace: Workspace, finding: Finding) -> list[str]:
+    """Return what else tests of a finding fail of, if nothing speaks against filing it: whoever mends this may meet it."""
+    names = {name for name, _ in causes.behind(workspace, finding.id, finding.origins)}
+    every = findings(workspace) if names else []
+    here = (x for x in every if x.id in names and x.environment == finding.environment)
+    of = (x for x in here if all(told.startswith(f"file {finding.id} first") for told in x.doubts))
+    return [re.sub(r"(?<!\.)\.$", "", x.sentence) for x in of][:BEHIND]
 
 
 def _objections(finding: Finding, chosen: Choice | None, trial: Trial | None, entry: Entry | None) -> Iterator[str]:
@@ -347,6 +357,8 @@ def _of_dtypes(of: Iterable[tuple[str, bytes]], deciding: Iterable[str]) -> set[
     return {test for test, own in held if all(own & kind for kind in kinds)}
 
 
+BEHIND = 2
+"""Findings that are told as what may be met once another is mended."""
 BINDINGS = ".pxi"
 """How files of Cython end that packages call native code by."""
 

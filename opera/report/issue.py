@@ -33,7 +33,7 @@ class Draft(msgspec.Struct, frozen=True):
         others: What other compilers do with the same model.
         versions: Name → version, the compiler's first; `system`: operating system and Python; `opset`: of the model.
         exporter: Whether it is an exporter that is under test.
-        siblings: Other operators of which findings say the same.
+        siblings: Other operators of which findings say the same; `behind`: what else its tests fail of, a sentence each.
         blame: Which part is wrong, with what says so.
         members: How many tests fail alike, and names of some.
         claimed: What the compiler declares to support against its own refusal.
@@ -73,6 +73,7 @@ class Draft(msgspec.Struct, frozen=True):
     opset: str = ""
     exporter: bool = False
     siblings: str = ""
+    behind: tuple[str, ...] = ()
     blame: str = ""
     members: int = 1
     named: tuple[str, ...] = ()

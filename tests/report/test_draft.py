@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -115,6 +116,23 @@ def test_what_should_not_be_filed_says_so_and_why(workspace):
     ):
         assert why in told, why
     assert "**Not to be filed as it stands**" in issue.render(found)
+
+
+@pytest.mark.parametrize(
+    ("speaks", "told"),
+    [((), True), (("file F1 first: they were found side by side",), True), (("file F2 first: both stop",), False)],
+)
+def test_what_is_behind_it_is_told_if_nothing_else_speaks_against_that(
+    monkeypatch: pytest.MonkeyPatch, speaks: tuple[str, ...], told: bool
+) -> None:
+    """TVM's minimum of nothing is not written, and once it is begins at the largest number: a script asks for both mends."""
+    own, other = (
+        SimpleNamespace(id=x, environment="e", origins=(), sentence=f"{x} is wrong.", doubts=speaks)
+        for x in ("F1", "F3")
+    )
+    monkeypatch.setattr(stage.causes, "behind", lambda *_: [("F3", "test_x of inf")])
+    monkeypatch.setattr(stage, "findings", lambda _: [own, other])
+    assert stage._behind(None, own) == (["F3 is wrong"] if told else [])  # type: ignore[arg-type]
 
 
 def test_what_another_compiler_settles_is_not_held_back_and_what_is_newer_is_whoever_is_wrong(workspace):
