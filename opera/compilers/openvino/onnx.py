@@ -55,7 +55,7 @@ VALIDATED = r"While validating ONNX node '<Node\((\w+)\)"
 BEFORE_OPERATORS = r"(?:frontend|translate_session|input_model)\.cpp:"
 """Places that fail for whatever operator the model has."""
 
-INNER = r"prim::|\w+Mark$|<built-in function getitem>"
+INNER = r"prim::|\w+Mark$|torch::None$|<built-in function getitem>"
 """What is reported unconverted besides the operator that is."""
 
 RECIPE = f"{RECIPES}.openvino"
