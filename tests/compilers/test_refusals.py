@@ -149,7 +149,7 @@ def test_what_a_translator_made_is_no_limit_of_the_models_types(made: str, unkno
 
 @pytest.mark.parametrize("left", ["torch::None", "prim::ListConstruct", ""])
 def test_what_is_left_over_of_an_operator_that_failed_names_no_other(left: str) -> None:
-    """OpenVINO's `cdist` of float64 was another failure where its None was told beside it, so that compute_mode stayed."""
+    """OpenVINO's `cdist` of float64 was another failure where its None was told beside it."""
     more = f"-- {left} with a message:\nNone constant cannot be converted to OpenVINO opset.\n" if left else ""
     failed = "-- aten._cdist_forward.default with a message:\nCheck failed at src/core/src/op/util/elementwise_args.cpp:18:\n"
     error = RuntimeError(f"Model wasn't fully converted. Failed operations detailed log:\n{failed}{more}Summary:\n")
