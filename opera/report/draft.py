@@ -23,7 +23,7 @@ from opera.libraries.documented import Quote, special
 from opera.oracle import draws
 from opera.oracle.messages import identifying, says
 from opera.programs import migrated
-from opera.programs.program import Instance, Program, Provenance, parse, stated_version
+from opera.programs.program import Instance, Program, Provenance, stated_version
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import (
     CRASH,
@@ -51,7 +51,7 @@ from opera.triage.conditions import dtypes
 from opera.triage.distinct import causes
 from opera.triage.doubts import NOT_SHOWN
 from opera.triage.failure import quiet
-from opera.triage.findings import Finding, alike, findings
+from opera.triage.findings import Finding, alike, findings, programs
 from opera.triage.known import Entry, Known
 from opera.triage.reproducers import brief, reproducer, scripts
 from opera.triage.reproducers.choice import Choice, choose
@@ -133,7 +133,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
     apart = causes.apart(workspace, of) - {shown.member.test}
     like = {x.test for x in of if _fails_so(x.outcome, outcome)} - apart
-    like = _of_dtypes(tests.documents(workspace, like), shown.deciding) | {shown.member.test}
+    like = _of_dtypes(workspace, like, shown.deciding) | {shown.member.test}
     own = [name for test, name in zip(finding.members, finding.origins, strict=True) if test in like]
     names = list(dict.fromkeys(filter(None, own)))
     seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
@@ -248,9 +248,9 @@ def _fixed(call: Instance) -> frozenset[str]:
 
 def _behind(workspace: Workspace, finding: Finding) -> list[str]:
     """Return what else tests of a finding fail of, if nothing speaks against filing it: whoever mends this may meet it."""
-    names = {name for name, _ in causes.behind(workspace, finding.id, finding.origins)}
-    every = findings(workspace) if names else []
-    here = (x for x in every if x.id in names and x.environment == finding.environment)
+    names = [name for name, _ in causes.behind(workspace, finding.id, finding.origins)]
+    found = (x for name in names for x in findings(workspace, only=name) if x.id == name)
+    here = (x for x in found if x.environment == finding.environment and x.known is None)
     of = (x for x in here if all(told.startswith(f"file {finding.id} first") for told in x.doubts))
     return [re.sub(r"(?<!\.)\.$", "", x.sentence) for x in of][:BEHIND]
 
@@ -349,12 +349,22 @@ def _fails_so(member: Outcome, shown: Outcome) -> bool:
     return same and (not _words(shown) or says(member.message, identifying(shown.message)))
 
 
-def _of_dtypes(of: Iterable[tuple[str, bytes]], deciding: Iterable[str]) -> set[str]:
-    """Return those of some tests, each with its program, that have an input of a dtype which is told to decide: what has none
-    fails of something else in the same way."""
+def _of_dtypes(workspace: Workspace, of: Collection[str], deciding: Iterable[str]) -> set[str]:
+    """Return those of some tests that have an input of a dtype which is told to decide, or may make one of it: a call that has
+    none, and states no dtype, fails of something else in the same way. What is no call of these days is left out, too.
+    """
     kinds = [x for x in map(dtypes.members, deciding) if x]
-    held = ((test, {x.dtype for x in smaller.leaves(parse(form))}) for test, form in of)
-    return {test for test, own in held if all(own & kind for kind in kinds)}
+    return (
+        {test for test, program in programs(tests.documents(workspace, of)) if _has(program, kinds)}
+        if kinds
+        else set(of)
+    )
+
+
+def _has(program: Program, kinds: Iterable[frozenset[str]]) -> bool:
+    stated = isinstance(program, Instance) and any(map(dtypes.name_of, program.params.values()))
+    held = {x.dtype for x in smaller.leaves(program)}
+    return not isinstance(program, Instance) or stated or all(held & kind for kind in kinds)
 
 
 BEHIND = 2

@@ -52,6 +52,8 @@ SIGNED_FLOATS = ("float16", "bfloat16", "float32", "float64")
 FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
 WORDED = "likewise, with other dtypes or numbers in the message,"
 LEFT_OUT = removable.LEFT_OUT.strip()
+OUTPUT = "output that is asked for"
+"""What is told of a program that is asked for one output, with another in its place."""
 WRITTEN = "call"
 """The context of a call of PyTorch's or Keras's that says which arguments are written by place, and which by name."""
 OPSET = "(opset)"

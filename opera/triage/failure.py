@@ -53,6 +53,8 @@ STEPS = 4
 """Roundings of a number that a program may make of it one after the other, and nobody calls a mistake."""
 NATIVE = re.compile(r"[\w./-]*?([\w.-]+\.(?:cc|cpp|cxx|h|hpp)):<module>:(\d+)")
 """A frame of native code, as `opera.run.culprit.frames` tells it."""
+EXPRESSION = re.compile(r"tvm/(?:ir|runtime|te|tirx)/")
+"""Begins a frame of what makes expressions of TVM's for whatever kernel is computed by them."""
 BINDING = re.compile(r"\?:|[^:]*\.pxi:|\w+_ffi[.:]")
 """Begins a frame of what lies between Python and native code."""
 NODE = re.compile(r"(?:\bop_type:|\b[Nn]ode\b[^\w\n]+(?:Node\W+)?)((?:\w+::)*[A-Z]\w*)")
@@ -109,12 +111,13 @@ def spoils_memory(outcome: Outcome) -> bool:
 
 
 def below(outcome: Outcome) -> str:
-    """Return the line of native code that raised, and the one of Python that called it (`op.cc:258, of topi/broadcast.py:249`);
-    empty where a traceback tells none of both.
+    """Return the line of native code that raised, and the one of Python that called it (`op.cc:258, of topi/broadcast.py:249`),
+    whatever expressions lie between them; empty where a traceback tells none of both.
     """
     frames = [x for x in (outcome.seen.frames if outcome.seen is not None else ()) if not BINDING.match(x)]
     native = NATIVE.fullmatch(frames[-1]) if len(frames) > 1 else None
-    if native is None or (caller := re.fullmatch(r"(.*\.py):<module>:(\d+)", frames[-2])) is None:
+    callers = [x for x in frames[:-1] if not EXPRESSION.match(x)][-1:]
+    if native is None or not callers or (caller := re.fullmatch(r"(.*\.py):<module>:(\d+)", callers[0])) is None:
         return ""
     return f"{native[1]}:{native[2]}, of {'/'.join(caller[1].split('/')[-2:])}:{caller[2]}"
 

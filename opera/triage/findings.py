@@ -168,7 +168,7 @@ def findings(workspace: Workspace, frontend: str = "", environment: str = "", on
         laid,
         called.both,
         chosen,
-        dict(_programs(unreduced)),
+        dict(programs(unreduced)),
         {
             (x.test, x.environment): msgspec.json.decode(x.document, type=tuple[int, int])
             for x in examined.documents(workspace, examined.SHOWN)
@@ -212,7 +212,7 @@ def _in_turn(finding: Finding, firsts: Sequence[following.First]) -> Finding:
     return msgspec.structs.replace(finding, follows=first, doubts=(after(first, why),))
 
 
-def _programs(documents: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, Program]]:
+def programs(documents: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, Program]]:
     """Yield the programs of tests; one that an earlier opera stored in a form of its own tells nothing of its size."""
     for test, document in documents:
         with suppress(CorpusError):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from opera.compilers import registered
 from opera.compilers.limits import FOLDER, limits
+from opera.programs import values
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
 
@@ -27,6 +28,7 @@ def test_each_row_has_a_sentence_its_source_and_something_that_it_explains(name)
             row.says and row.means and (row.source.startswith("https://") or re.search(r"(?:TVM|MNN) \d", row.source))
         )
         assert row.verdicts and (row.dtypes or row.operators or row.words or row.fed)
+        assert all(isinstance(getattr(values, x), type) for x in row.fed)
         assert all(re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", x) for x in row.issues)
         assert row.says in row.told and row.source in row.told
 

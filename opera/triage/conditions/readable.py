@@ -66,7 +66,7 @@ def filled(program: Program, *, level: bool = True) -> Iterator[Program]:
     as `scatter_reduce` want one rank of all, and do not check it.
 
     What begins a maximum at the lowest float is wrong of nothing, and of a row of -inf, as a mask makes it. Where the first has
-    elements, others of its dtype that have none have as many.
+    elements, others of its dtype that have none get some.
     """
     found = smaller.leaves(program)
     if found and found[0].shape and 0 not in found[0].shape:

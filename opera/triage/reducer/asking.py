@@ -461,7 +461,8 @@ class Asker:
         """Take back what others say to be none, of a shape that must be another, who said no such thing of what is at `first`;
         return whether there was such. They are asked about every program from then on. Raises Spent.
 
-        Where somebody passes the last, or confirms what is expected, those alone are heard who pass what is at `first`.
+        Where somebody passes the last, or confirms what is expected, those alone are heard who pass what is at `first`, and do
+        not stop later than while they load: that may be a fault of their own.
         """
         last = found[-1]
         if last == found[first]:
@@ -474,7 +475,7 @@ class Asker:
             before = self._one(found[first], one)
             return before.verdict == PASS if sure else not witness.unlawful(before)
 
-        saying = [x for x, now in shown if witness.unlawful(now) and took(x)]
+        saying = [x for x, now in shown if (witness.refuted(now) if sure else witness.unlawful(now)) and took(x)]
         for one in saying:
             self.critics.append(one)
             count = witness.lost(found[first:], lambda x, one=one: not witness.unlawful(self._one(x, one)))  # type: ignore[misc]
@@ -482,8 +483,8 @@ class Asker:
         return bool(saying)
 
     def faulted(self, program: Program, first: Program) -> bool:
-        """Whether somebody who passes the first says of a program that it is none, of a shape that must be another."""
-        says = (x for x in self.beside if witness.unlawful(self._one(program, x)))
+        """Whether somebody who passes the first says of a program that it is none, while it is loaded or as a refusal."""
+        says = (x for x in self.beside if witness.refuted(self._one(program, x)))
         return any(self._one(first, x).verdict == PASS for x in says)
 
     def _taken_back(self, found: list[Program], first: int, by: Sequence[Question]) -> list[Question]:

@@ -26,8 +26,6 @@ from opera.triage.reducer.asking import STOPS, Asker
 from opera.triage.sentence import RETURNED
 from opera.triage.shrink.minimise import Spent
 
-OUTPUT = "output that is asked for"
-"""What is told of a program that is asked for one output, with another in its place."""
 MOST = 32
 """Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
 
@@ -59,7 +57,7 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
 def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[tuple[Program, str]]:
     """Return programs and what they show, but for those that are right by their numbers alone: with fractions of both signs,
     and all else as it is, their outputs are wrong, too (a cast that does nothing is right of whole numbers; a power without an
-    absolute value, of positive ones). Of other numbers in place of its own nobody says more than that.
+    absolute value, of positive ones), and should be finite. Of other numbers in place of its own nobody says more than that.
     """
     inputs = {x.name for x in own.inputs}
     right = [x for x, shows in found if shows == contrasts.PASSES]
@@ -67,7 +65,8 @@ def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[t
     made = {x.id: y for x in typed[:MOST] if (y := contrasts.signed(x)) is not None and ask.within([y])}
     with suppress(Spent):
         ask.look([*made.values()])
-    wrong = {x for x, y in made.items() if y.id in ask.outcomes and ask.outcomes[y.id].verdict == INCONSISTENT}
+    known = {x: ask.outcomes[y.id] for x, y in made.items() if y.id in ask.outcomes}
+    wrong = {x for x, now in known.items() if now.verdict == INCONSISTENT and not now.details.get("not_finite")}
     return [(x, shows) for x, shows in found if shows != contrasts.PASSES or x.id not in wrong]
 
 
@@ -147,27 +146,51 @@ def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Con
 
 def _others(ask: Asker, program: Program) -> Iterator[Contrast]:
     """Yield what becomes of a program that is asked for one output if it is asked for another alone, of those that it was asked
-    for before: a placeholder may stand for several."""
+    for before: a placeholder may stand for several. What varies, or is drawn, tells nothing of others; nor does an output of
+    one number again and again, nor a wrong one that nobody confirms.
+    """
     target, named = ask.outcomes.get(program.id), [n for n, x in enumerate(program.outputs) if x]
-    if target is None or not isinstance(program, Instance) or len(named) != 1 or "drawn" in target.details:
+    if target is None or target.verdict == UNSTABLE or "drawn" in target.details:
         return
-    known = (x.outputs for x in _known(ask) if isinstance(x, Instance) and x.operator == program.operator)
-    names = {n: name for outputs in known for n, name in enumerate(outputs) if name and n not in named}
+    if not isinstance(program, Instance) or len(named) != 1:
+        return
+    known = [x.outputs for x in _known(ask) if isinstance(x, Instance) and x.operator == program.operator]
+    names: dict[int, str] = {}
+    for outputs in sorted(known, key=len, reverse=True):  # those that were all asked for have their own names
+        for n, name in enumerate(outputs):
+            if name and n not in named:
+                names.setdefault(n, name)
     if (first := near.alone(program)) is not None and ask.vanished(first):
         names.pop(0, None)  # which is told
     made = {x: msgspec.structs.replace(program, outputs=(*("",) * n, x)) for n, x in sorted(names.items())}
-    told: dict[str, list[str]] = {contrasts.FAILS: [], contrasts.PASSES: [], contrasts.OTHERWISE: []}
+    told: dict[str, list[str]] = {
+        contrasts.FAILS: [],
+        contrasts.PASSES: [],
+        contrasts.OTHERWISE: [],
+        contrasts.WRONG: [],
+    }
     with suppress(Spent):
         shown = ask.look([*made.values()])
         sure = ask.passed([*made.values()], [True] * len(made))  # or it may be no program to others
-        for name, now, is_sure in zip(made, shown, sure, strict=True):
-            if now.verdict == PASS:
-                told[contrasts.PASSES].append(name)
-            elif is_sure and now.verdict in (CRASH, REFUSED, INCONSISTENT):
-                told[contrasts.FAILS if _alike(target, now) else contrasts.OTHERWISE].append(name)
+        for (name, x), now, is_sure in zip(made.items(), shown, sure, strict=True):
+            if is_sure and (how := _of_output(ask, target, x, now)):
+                told[how].append(name)
     if any(told.values()):
-        fails, passes, otherwise = (tuple(told[x]) for x in (contrasts.FAILS, contrasts.PASSES, contrasts.OTHERWISE))
-        yield Contrast(OUTPUT, program.outputs[named[0]], fails, passes, otherwise)
+        fails, passes, otherwise, wrong = map(tuple, told.values())
+        yield Contrast(contrasts.OUTPUT, program.outputs[named[0]], fails, passes, otherwise, wrong=wrong)
+
+
+def _of_output(ask: Asker, target: Outcome, program: Program, shown: Outcome) -> str:
+    """Return what a program shows that is asked for another output; nothing where that is not to be told. Raises Spent."""
+    if shown.verdict == PASS:
+        return "" if _is_uniform(ask.reference(program)) or not ask.passes_afresh(program) else contrasts.PASSES
+    if shown.verdict not in (CRASH, REFUSED, INCONSISTENT):
+        return ""
+    if shown.verdict == INCONSISTENT and ask.beside and not ask.agreed(program):
+        return ""
+    if _alike(target, shown):
+        return contrasts.FAILS
+    return contrasts.WRONG if target.verdict in STOPS and shown.verdict == INCONSISTENT else contrasts.OTHERWISE
 
 
 def _alike(target: Outcome, shown: Outcome) -> bool:

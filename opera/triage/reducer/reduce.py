@@ -481,7 +481,8 @@ def _with_elements(ask: Asker, program: Program) -> list[Program]:
 
 def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
     """Return the program without empty and 0-d tensors, without a 0 for which it computes nothing, with the scales of the first
-    one, numbers that differ, and then axes longer than 1, as far as these fail so, too.
+    one, numbers that differ, and then axes longer than 1, as far as these fail so, too, and nobody who passes the first says
+    that they are none.
     """
     shown = ask.outcomes[program.id]
     if shown.verdict in (UNSTABLE, TIMEOUT, OUT_OF_MEMORY) or "drawn" in shown.details:

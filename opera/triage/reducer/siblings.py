@@ -180,9 +180,8 @@ def _alike(target: Outcome, program: Instance, shown: Outcome, sibling: Instance
     if target.details.get(AGREEING) and not shown.details.get(AGREEING):
         return False
     if target.verdict in (CRASH, REFUSED):
-        if below(target) != below(
-            shown
-        ):  # in the same words, from another line: `negative` and `sign` of unsigned integers
+        elsewhere = target.stage == "compile" and below(target) != below(shown)
+        if elsewhere:  # in the same words, from another line: `negative` and `sign` of unsigned integers
             return False
         return kinship.say_the_same((target, program.operator), (shown, sibling.operator))
     return _form_of(target) == _form_of(shown) and target.details.get("drawn") == shown.details.get("drawn")

@@ -36,6 +36,11 @@ def unlawful(outcome: Outcome) -> bool:
     return outcome.verdict in (CRASH, REFUSED, UNSUPPORTED) and UNLAWFUL.search(outcome.message) is not None
 
 
+def refuted(outcome: Outcome) -> bool:
+    """Whether who was asked refuses a program for what it is, and says so in words of a refusal, or while it is loaded."""
+    return unlawful(outcome) and (outcome.verdict != CRASH or outcome.stage == "load")
+
+
 def taken(outcome: Outcome) -> Outcome:
     """Return what a witness shows: of a random program it passes what it runs and returns as expected the first time."""
     return msgspec.structs.replace(outcome, verdict=PASS) if outcome.details.get(AGREES) else outcome

@@ -18,7 +18,7 @@ from opera.programs.values import Message, Tensor
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome, newer
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
-from opera.triage import reduction
+from opera.triage import contrasts, reduction
 from opera.triage.conditions import dtypes, peculiar, removable
 from opera.triage.distinct import kinship
 from opera.triage.doubts import contradicted, unexplained
@@ -108,7 +108,9 @@ class Choice(NamedTuple):
     @property
     def alone(self) -> bool:
         """Whether the program passes when one thing alone is another: then it is shown what makes it fail."""
-        return self.reduction is not None and any(x.passes for x in self.reduction.contrasts)
+        return self.reduction is not None and any(
+            x.passes and x.what != contrasts.OUTPUT for x in self.reduction.contrasts
+        )
 
     @property
     def contradicted(self) -> str:

@@ -154,18 +154,34 @@ def test_which_other_outputs_are_wrong_in_the_same_respect_is_told() -> None:
     each = {x: msgspec.structs.replace(whole, outputs=(*("",) * n, x)) for n, x in enumerate(names)}
     ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
     ask.look = lambda asked: [ask.outcomes[x.id] for x in asked]  # type: ignore[method-assign]
-    ask.passed = lambda asked, _: [x.outputs[-1] != "More" for x in asked]  # type: ignore[method-assign]
-    ask.programs = {whole.id: whole, each["Mean"].id: each["Mean"]}
+    ask.beside = [Question(frontend="onnxruntime-onnx")]
+    ask.agreed = lambda x: x.outputs[-1] != "More"  # type: ignore[method-assign]
+    ask.passes_afresh = lambda _: True  # type: ignore[method-assign]
+    expected = [Tensor.of(np.float32([1, 2]))]
+    ask.reference = lambda _: expected  # type: ignore[method-assign]
+    unnamed = msgspec.structs.replace(whole, outputs=("output_0",))  # as one is asked for that is no node's own
+    ask.programs = {x.id: x for x in (whole, each["Mean"], unnamed)}
     wrong = {x: Outcome(INCONSISTENT, "infer", how, details={"output": x})
              for x, how in (("Mean", "shape"), ("InvStdDev", "shape"), ("More", "shape"), ("Y", "value"))}  # fmt: skip
-    ask.outcomes = {whole.id: wrong["Mean"], **{each[x].id: now for x, now in wrong.items()}}
+    ask.outcomes = {
+        whole.id: wrong["Mean"],
+        **{each[x].id: now for x, now in wrong.items()},
+        unnamed.id: Outcome(CRASH),
+    }
     assert [*outputs(ask, each["Mean"], ())] == [
         contrasts.Contrast("output that is asked for", "Mean", ("InvStdDev",), otherwise=("Y",))
     ], "what nobody confirms is told of none"
     ask.outcomes[each["Y"].id] = Outcome(PASS)
     [row] = outputs(ask, each["Mean"], ())
     assert [*contrasts.rows([row], wrong=True)] == ["output that is asked for: wrong for Mean, InvStdDev; right for Y"]
-    assert changed.OUTPUT not in [x.what for x in outputs(ask, whole, ())], "it is asked for all"
+    assert contrasts.OUTPUT not in [x.what for x in outputs(ask, whole, ())], "it is asked for all"
+    expected[0] = Tensor.of(np.float32([0, 0]))
+    [row] = outputs(ask, each["Mean"], ())
+    assert not row.passes, "zeros are right of a placeholder, too"
+    ask.outcomes[each["Mean"].id] = Outcome(CRASH, "load", "E", "no Mean at all")
+    ask.outcomes[each["Y"].id] = wrong["Y"]
+    [row] = outputs(ask, each["Mean"], ())
+    assert (row.fails, row.wrong) == ((), ("Y", "InvStdDev")), "it runs, and is wrong"
 
 
 def test_what_becomes_of_another_output_and_of_a_result_that_goes_on_is_told_if_it_was_seen() -> None:
