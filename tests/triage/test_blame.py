@@ -283,6 +283,16 @@ def test_what_an_independent_implementation_confirms_is_no_fault_of_the_library(
     assert part.decide(confirmed, alike, {}, exporter=False)[0] == "unknown"
 
 
+@pytest.mark.parametrize(("variant", "verdict"), [("saved-model", "kernel"), ("onnx", "unknown")])
+def test_a_route_is_known_by_the_file_that_it_is_given(variant: str, verdict: str) -> None:
+    """Of the variant by which it failed itself another's answer says nothing of a second importer."""
+    about = Subject("F1", "e", "openvino-keras", variant, "t", WRONG)
+    ways = {x.name: x for x in compilers.frontend("openvino", "keras").VARIANTS}
+    by_onnx = blame._by_variant(about, ways["onnx"])
+    tried = [Tried(AS_FOUND, "now", WRONG), Tried(part.ROUTE, by_onnx, WRONG), Tried(OTHER, "onnxexport 1", RIGHT)]
+    assert blame.laid(about, tried, 0.0).verdict == verdict
+
+
 def test_others_are_told_of_the_output_that_the_finding_names() -> None:
     mask = Outcome(INCONSISTENT, "infer", "dtype", "output 'm': bool", details={"output": "m", "wrong": {"m": "dtype"}})
     about = Subject("F1", "e", "tvm-onnx", "inputs", "t", WRONG)
