@@ -6,6 +6,7 @@ run before it is shown: the short one (reproducers.brief) stands in the draft wh
 
 from __future__ import annotations
 
+import itertools
 import math
 import platform
 import re
@@ -76,6 +77,8 @@ FOLD = 60
 """A script of more lines is folded."""
 LISTED, NAME = 3, 80
 """Tests that are named, and characters of a name."""
+BEHIND = 2
+"""Findings that are told as what may be met once another is mended."""
 TRAINS = frozenset(("training", "train", "call.training"))
 """Parameters by which a call trains."""
 
@@ -92,14 +95,13 @@ def draft(workspace: Workspace, name: str, tracker: str = "", issues: Known | No
         return _of_disputed(workspace, meant[0], tracker)
     chosen = causes.named(workspace, name, members)
     finding = findings(workspace, only=chosen)[0]
-    entry = issues.within_workspace(workspace).of(finding) if issues is not None else None
-    return _of_finding(workspace, finding, tracker, entry)
+    return _of_finding(workspace, finding, tracker, issues.within_workspace(workspace) if issues is not None else None)
 
 
 # ---------------------------------------------------------------------- a finding
 
 
-def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Entry | None) -> Draft:
+def _of_finding(workspace: Workspace, finding: Finding, tracker: str, issues: Known | None) -> Draft:
     told = page(workspace, finding)
     of = list(causes.members(workspace, finding.id, finding.environment))
     held = {x.test for x in of}
@@ -143,13 +145,13 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         form=trackers.named(wanted).form,
         search=searching.address(wanted, "" if shown.incidental else program.operator, shown.sure, outcome),
         title=_titled(begins, line, by, hidden),
-        sentence=re.sub(r"(?<!\.)\.$", "", running.hide(told.sentence, hidden)),
+        sentence=_in_a_row(told.sentence, hidden),
         library=trackers.TITLES.get(library, library),
         framework=trackers.TITLES.get(kind, kind),
         importer=trackers.importer(frontend, shown.verdict.variant),
         frontend=frontend,
         shows=outcome,
-        not_to_file=tuple(_objections(finding, chosen, trial, entry)),
+        not_to_file=tuple(_objections(finding, chosen, trial, issues.of(finding) if issues is not None else None)),
         expected=(*(f"{x.name} = {x.expected}" for x in told.outputs), *_varies(outcome)),
         actual=(
             *_route(workspace, shown),
@@ -181,7 +183,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         opset=_opset(program, script),
         exporter=exporter,
         siblings=_siblings(told, program),
-        behind=tuple(running.hide(x, hidden) for x in _behind(workspace, finding)),
+        behind=tuple(
+            _in_a_row(x.sentence, hidden) for x in itertools.islice(_behind(workspace, finding, issues), BEHIND)
+        ),
         blame="" if NEWER in finding.tags else _laid(told.blame, outcome),
         members=len(own),
         named=tuple(_named(names)) if len(names) > 1 else (),
@@ -189,6 +193,11 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, entry: Ent
         reference=_reference(workspace, shown, program),
         since=getattr(told, "since", ""),
     )
+
+
+def _in_a_row(sentence: str, hidden: Iterable[str]) -> str:
+    """Return a sentence without its full stop, for a template has one."""
+    return re.sub(r"(?<!\.)\.$", "", running.hide(sentence, hidden))
 
 
 def _titled(begins: str, line: Callable[..., str], route: str, hidden: Iterable[str]) -> str:
@@ -246,13 +255,12 @@ def _fixed(call: Instance) -> frozenset[str]:
     return found
 
 
-def _behind(workspace: Workspace, finding: Finding) -> list[str]:
-    """Return what else tests of a finding fail of, if nothing speaks against filing it: whoever mends this may meet it."""
-    names = [name for name, _ in causes.behind(workspace, finding.id, finding.origins)]
-    found = (x for name in names for x in findings(workspace, only=name) if x.id == name)
-    here = (x for x in found if x.environment == finding.environment and x.known is None)
-    of = (x for x in here if all(told.startswith(f"file {finding.id} first") for told in x.doubts))
-    return [re.sub(r"(?<!\.)\.$", "", x.sentence) for x in of][:BEHIND]
+def _behind(workspace: Workspace, finding: Finding, issues: Known | None) -> Iterator[Finding]:
+    """Yield what else fails that was made of tests of a finding, if nothing but its turn speaks against filing that."""
+    names = {name for name, _ in causes.behind(workspace, finding.id, finding.origins)}
+    for x in findings(workspace, environment=finding.environment) if names else ():
+        if x.id in names and (not x.doubts or x.follows == finding.id) and (issues is None or issues.of(x) is None):
+            yield x
 
 
 def _objections(finding: Finding, chosen: Choice | None, trial: Trial | None, entry: Entry | None) -> Iterator[str]:
@@ -354,11 +362,9 @@ def _of_dtypes(workspace: Workspace, of: Collection[str], deciding: Iterable[str
     none, and states no dtype, fails of something else in the same way. What is no call of these days is left out, too.
     """
     kinds = [x for x in map(dtypes.members, deciding) if x]
-    return (
-        {test for test, program in programs(tests.documents(workspace, of)) if _has(program, kinds)}
-        if kinds
-        else set(of)
-    )
+    if not kinds:
+        return set(of)
+    return {test for test, program in programs(tests.documents(workspace, of)) if _has(program, kinds)}
 
 
 def _has(program: Program, kinds: Iterable[frozenset[str]]) -> bool:
@@ -367,8 +373,6 @@ def _has(program: Program, kinds: Iterable[frozenset[str]]) -> bool:
     return not isinstance(program, Instance) or stated or all(held & kind for kind in kinds)
 
 
-BEHIND = 2
-"""Findings that are told as what may be met once another is mended."""
 BINDINGS = ".pxi"
 """How files of Cython end that packages call native code by."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,18 +20,6 @@ SIMILAR = 0.6
 ANSWER = ("output", "index", "differing", "elements")
 """Details that two equal wrong answers share, beside what was returned."""
 _PLACE = re.compile(r"@([\w.-]+):\d+$")
-
-
-class Route(Protocol):
-    """Another route into a compiler, in words, and what came of it."""
-
-    @property
-    def way(self) -> str:
-        """It, in words."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came of it."""
 
 
 def alike(one: Outcome, other: Outcome) -> bool:
@@ -67,19 +55,20 @@ def same_answer(one: Outcome, other: Outcome) -> bool:
 
 
 def of_two_files(
-    now: Outcome, routes: Iterable[Route], right: Iterable[str], files: Mapping[str, Collection[str]]
+    now: Outcome, routes: Iterable[tuple[str, Outcome]], right: Iterable[str], files: Mapping[str, Collection[str]]
 ) -> str:
     """Say by which other route wrong numbers are the same numbers, of a file that is right elsewhere; nothing where none is.
 
     Args:
-        right: Other compilers that pass, each a `way`.
-        files: `way` of a route → compilers that try who writes its file.
+        routes: Each in words, and what came of it.
+        right: Other compilers that pass, in words that begin with their names.
+        files: A route → compilers that try who writes its file.
     """
     known = {x.partition(" ")[0]: x for x in right}
-    for x in routes if now.symptom in NUMBERS else ():
-        of = next((known[y] for y in files.get(x.way, ()) if y in known), "")
-        if of and x.outcome.verdict == INCONSISTENT and same_answer(x.outcome, now):
-            return f"{x.way} gives the same answer, of a file that is right by {of}"
+    for way, shown in routes if now.symptom in NUMBERS else ():
+        of = next((known[x] for x in files.get(way, ()) if x in known), "")
+        if of and shown.verdict == INCONSISTENT and same_answer(shown, now):
+            return f"{way} gives the same answer, of a file that is right by {of}"
     return ""
 
 

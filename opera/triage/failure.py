@@ -51,12 +51,8 @@ BOUND = 1e4
 """Numbers as large are masks and bounds, with which nothing is computed."""
 STEPS = 4
 """Roundings of a number that a program may make of it one after the other, and nobody calls a mistake."""
-NATIVE = re.compile(r"[\w./-]*?([\w.-]+\.(?:cc|cpp|cxx|h|hpp)):<module>:(\d+)")
-"""A frame of native code, as `opera.run.culprit.frames` tells it."""
-EXPRESSION = re.compile(r"tvm/(?:ir|runtime|te|tirx)/")
-"""Begins a frame of what makes expressions of TVM's for whatever kernel is computed by them."""
-BINDING = re.compile(r"\?:|[^:]*\.pxi:|\w+_ffi[.:]")
-"""Begins a frame of what lies between Python and native code."""
+CALLED = re.compile(r"[\w./-]*?((?:[\w-]+/)?[\w.-]+\.(?P<language>py|cc|cpp|cxx|h|hpp)):<module>:(\d+)")
+"""A frame of native code, or of Python that native code has called, as `opera.run.culprit.frames` tells it."""
 NODE = re.compile(r"(?:\bop_type:|\b[Nn]ode\b[^\w\n]+(?:Node\W+)?)((?:\w+::)*[A-Z]\w*)")
 """The operator that a message names after the word "node" or "op_type": where it failed."""
 
@@ -110,16 +106,14 @@ def spoils_memory(outcome: Outcome) -> bool:
     )
 
 
-def below(outcome: Outcome) -> str:
-    """Return the line of native code that raised, and the one of Python that called it (`op.cc:258, of topi/broadcast.py:249`),
-    whatever expressions lie between them; empty where a traceback tells none of both.
+def below(outcome: Outcome) -> tuple[str, ...]:
+    """Return the lines of Python and of native code by which a compiler came to where it stopped, once native code had called
+    Python: `topi/broadcast.py:249`, `op/op.cc:258`. Nothing where that did not stop in native code.
     """
-    frames = [x for x in (outcome.seen.frames if outcome.seen is not None else ()) if not BINDING.match(x)]
-    native = NATIVE.fullmatch(frames[-1]) if len(frames) > 1 else None
-    callers = [x for x in frames[:-1] if not EXPRESSION.match(x)][-1:]
-    if native is None or not callers or (caller := re.fullmatch(r"(.*\.py):<module>:(\d+)", callers[0])) is None:
-        return ""
-    return f"{native[1]}:{native[2]}, of {'/'.join(caller[1].split('/')[-2:])}:{caller[2]}"
+    frames = outcome.seen.frames if outcome.seen is not None else ()
+    called = [x for x in map(CALLED.fullmatch, frames) if x is not None]
+    native = [x["language"] != "py" for x in called]
+    return tuple(f"{x[1]}:{x[3]}" for x in called) if len(called) > 1 and native[-1] and not native[0] else ()
 
 
 def unnamed(outcome: Outcome) -> Outcome:

@@ -273,7 +273,8 @@ def decide(
         return KERNEL, f"{_alone(alone.outcome) or 'an operator'} fails so by itself: {alone.way}"
     if now.stage == "load":
         return CONVERSION, "it is raised while the model is loaded"
-    if not drawn and (told := of_two_files(now, by[ROUTE], (x.way for x in by[OTHER] if x.right), files)):
+    routes, right = ((x.way, x.outcome) for x in by[ROUTE]), (x.way for x in by[OTHER] if x.right)
+    if not drawn and (told := of_two_files(now, routes, right, files)):
         return KERNEL, told
     passes = [*(_by_constants(x) for x in by[CONSTANTS] if x.right), *(x.way for x in by[ROUTE] if x.right)]
     if len(passes) > 1:

@@ -5,8 +5,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -117,28 +115,6 @@ def test_what_should_not_be_filed_says_so_and_why(workspace):
     ):
         assert why in told, why
     assert "**Not to be filed as it stands**" in issue.render(found)
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ({}, True),
-        ({"doubts": ("file F1 first: they were found side by side",)}, True),
-        ({"doubts": ("file F2 first: both stop",)}, False),
-        ({"environment": "another"}, False),
-        ({"known": "as an issue"}, False),
-    ],
-)
-def test_what_is_behind_it_is_told_if_nothing_else_speaks_against_that(
-    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], told: bool
-) -> None:
-    """TVM's minimum of nothing is not written, and once it is begins at the largest number: a script asks for both mends."""
-    plain = {"environment": "e", "origins": (), "doubts": (), "known": None}
-    own = SimpleNamespace(id="F1", sentence="F1 is wrong.", **plain)
-    others = [SimpleNamespace(id=x, sentence=f"{x} is wrong.", **(plain | more)) for x in ("F3", "F4", "F5")]
-    monkeypatch.setattr(stage.causes, "behind", lambda *_: [(x.id, "test_x of inf") for x in others])
-    monkeypatch.setattr(stage, "findings", lambda _, only: [own, *(x for x in others if x.id == only)])
-    assert stage._behind(None, own) == (["F3 is wrong", "F4 is wrong"] if told else [])  # type: ignore[arg-type]
 
 
 def test_what_another_compiler_settles_is_not_held_back_and_what_is_newer_is_whoever_is_wrong(workspace):
@@ -573,44 +549,6 @@ def test_of_numbers_off_by_little_right_ones_are_right_within_a_tolerance(worksp
 def test_what_opera_cannot_feed_says_nothing_of_another_compiler() -> None:
     said = "unsupported: infer CannotCarry: opera: cannot feed complex64 to OpenVINO, which has no such type"
     assert others._does(said) == "" and others._does("unsupported: load: no conversion rule") == "does not support it"
-
-
-@pytest.mark.parametrize(
-    ("member", "alike"),
-    [("index 3 is out of bounds", True), ("Type Var for scale is unsupported", False)],
-)
-def test_a_member_that_stops_in_other_words_is_not_counted_among_those_that_fail_so(member: str, alike: bool) -> None:
-    shown = Outcome(CRASH, "load", "IndexError", "index 2 is out of bounds")
-    assert stage._fails_so(msgspec.structs.replace(shown, message=member), shown) is alike
-    assert not stage._fails_so(Outcome(CRASH, "load", "ValueError", shown.message), shown)
-    wrong = Outcome(INCONSISTENT, "infer", "value", "off by 3")
-    assert stage._fails_so(msgspec.structs.replace(wrong, message="off by another number"), wrong)
-
-
-def test_a_member_that_clamps_an_infinity_is_not_counted_among_those_that_return_nan() -> None:
-    """OpenVINO's Cast to float8 gives NaN for -448; that of an infinity to float32, the largest number."""
-    own, alike, clamped = (
-        Outcome(INCONSISTENT, "infer", "nan-mask", details={"expected": expected, "actual": actual})
-        for expected, actual in ((-448.0, "nan"), ("inf", "nan"), ("inf", 3.4e38))
-    )
-    assert stage._fails_so(alike, own) and not stage._fails_so(clamped, own)
-
-
-@pytest.mark.parametrize(
-    ("deciding", "named"),
-    [(("float8_e4m3fnuz or float8_e5m2fnuz inputs",), {"fnuz"}), (("to=1",), {"fnuz", "e8m0"}), ((), {"fnuz", "e8m0"})],
-)
-def test_tests_without_a_dtype_that_decides_are_not_counted_among_those_that_fail_so(
-    monkeypatch: pytest.MonkeyPatch, deciding: tuple[str, ...], named: set[str]
-) -> None:
-    """TVM does not read round_mode of a cast to float8_e8m0; that was told as the bias of another float8."""
-    held = {"fnuz": Tensor("float8_e4m3fnuz", (1,), b"\x40"), "e8m0": Tensor.of(np.float32([1.1]))}
-    of = {x: Instance("onnx", "Cast", {"to": 1}, (Operand("X", y),), ("Y",), {}) for x, y in held.items()}
-    of["stated"] = Instance("keras", "Abs", {"dtype": "float8_e4m3fnuz"}, of["e8m0"].inputs, ("Y",), {})  # may make one
-    documents = [*((x, y.canonical()) for x, y in of.items()), ("old", b'{"form": "of another day"}')]
-    monkeypatch.setattr(stage.tests, "documents", lambda *_: documents)
-    told = stage._of_dtypes(None, {*of, "old"}, deciding)  # type: ignore[arg-type]
-    assert told - {"stated", "old"} == named and "stated" in told
 
 
 @pytest.mark.parametrize(

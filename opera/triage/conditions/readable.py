@@ -71,8 +71,9 @@ def filled(program: Program, *, level: bool = True) -> Iterator[Program]:
     found = smaller.leaves(program)
     if found and found[0].shape and 0 not in found[0].shape:
         yield from _beside(program, found[0].dtype)
+        return
     level = level and len(found) > 1 and not any(x.shape for x in found)
-    if not found or found[0].dtype == "bool" or (found[0].shape and 0 not in found[0].shape):
+    if not found or found[0].dtype == "bool":
         return
 
     def change(leaf: Leaf, size: int, floats: bool) -> Leaf:

@@ -9,6 +9,8 @@ another. A finding follows one of its frontend and environment
 - of whose operator it is, where the one stops, the other returns a wrong dtype, and the same dtypes decide both;
 - that stops at the same place of the compiler's sources, or at a node of the same operator, in the same words, and they have
   an operator in common, their own or the one that their calls become in a file;
+- that stops, converted, at the same line of native code, by the same lines of Python, in the same words: what a compiler makes
+  of both is the same (a norm of bfloat16 is a power of it), whatever decides;
 - that stops in the same words, and the same decides of both beside parameters, dtypes and ranks, whatever their operators are
   (`twins.py`);
 - that is wrong in the same respect of what the model returns alone, and right once another call takes it;
@@ -272,14 +274,17 @@ def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
 
 def _lower(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
     """Yield findings that stop at one line below what converters made of them, in the same words, with the one before."""
-    last: dict[tuple[str, ...], Sight] = {}
+    last: dict[tuple[object, ...], Sight] = {}
     for x in sorted(own, key=lambda x: x.age):
         shown = x.of.outcome
-        at, said = failure.below(shown), normalise(cause(shown.message))
-        if at and said and shown.stage == "compile" and shown.verdict in (CRASH, REFUSED):
-            like = (shown.verdict, at, said)
-            y, last[like] = last.get(like, x), x
-            yield x, y, f"both stop in the same words at {at}, below what their operators are converted to"
+        by, said = failure.below(shown), normalise(cause(shown.message))
+        if by and said and shown.stage == "compile" and shown.verdict in (CRASH, REFUSED):
+            y, last[shown.verdict, by, said] = last.get((shown.verdict, by, said), x), x
+            yield (
+                x,
+                y,
+                f"both stop in the same words at {by[-1]}, of {by[-2]}, below what their operators are converted to",
+            )
 
 
 def _twins(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:

@@ -469,13 +469,12 @@ class Asker:
             return False
         shown = [(x, self._one(last, x)) for x in self.beside]
         known = self.witness is not None or self.slow or self.outcomes[last.id].details.get(AGREEING)
-        sure = known or any(x.verdict == PASS for _, x in shown)
-
-        def took(one: Question) -> bool:
-            before = self._one(found[first], one)
-            return before.verdict == PASS if sure else not witness.unlawful(before)
-
-        saying = [x for x, now in shown if (witness.refuted(now) if sure else witness.unlawful(now)) and took(x)]
+        if known or any(x.verdict == PASS for _, x in shown):
+            saying = list(self._faulting(last, found[first]))
+        else:
+            saying = [
+                x for x, now in shown if witness.unlawful(now) and not witness.unlawful(self._one(found[first], x))
+            ]
         for one in saying:
             self.critics.append(one)
             count = witness.lost(found[first:], lambda x, one=one: not witness.unlawful(self._one(x, one)))  # type: ignore[misc]
@@ -484,8 +483,13 @@ class Asker:
 
     def faulted(self, program: Program, first: Program) -> bool:
         """Whether somebody who passes the first says of a program that it is none, while it is loaded or as a refusal."""
-        says = (x for x in self.beside if witness.refuted(self._one(program, x)))
-        return any(self._one(first, x).verdict == PASS for x in says)
+        return any(True for _ in self._faulting(program, first))
+
+    def _faulting(self, program: Program, first: Program) -> Iterator[Question]:
+        """Yield those who say so."""
+        for x in self.beside:
+            if witness.refuted(self._one(program, x)) and self._one(first, x).verdict == PASS:
+                yield x
 
     def _taken_back(self, found: list[Program], first: int, by: Sequence[Question]) -> list[Question]:
         """Take back what none of these passes at the end who pass what is at `first`; return those if there was such."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
@@ -163,21 +164,16 @@ def _others(ask: Asker, program: Program) -> Iterator[Contrast]:
     if (first := near.alone(program)) is not None and ask.vanished(first):
         names.pop(0, None)  # which is told
     made = {x: msgspec.structs.replace(program, outputs=(*("",) * n, x)) for n, x in sorted(names.items())}
-    told: dict[str, list[str]] = {
-        contrasts.FAILS: [],
-        contrasts.PASSES: [],
-        contrasts.OTHERWISE: [],
-        contrasts.WRONG: [],
-    }
+    told: dict[str, list[str]] = defaultdict(list)
     with suppress(Spent):
         shown = ask.look([*made.values()])
         sure = ask.passed([*made.values()], [True] * len(made))  # or it may be no program to others
         for (name, x), now, is_sure in zip(made.items(), shown, sure, strict=True):
             if is_sure and (how := _of_output(ask, target, x, now)):
                 told[how].append(name)
-    if any(told.values()):
-        fails, passes, otherwise, wrong = map(tuple, told.values())
-        yield Contrast(contrasts.OUTPUT, program.outputs[named[0]], fails, passes, otherwise, wrong=wrong)
+    if told:
+        own = program.outputs[named[0]]
+        yield Contrast(contrasts.OUTPUT, own, **{how: tuple(others) for how, others in told.items()})
 
 
 def _of_output(ask: Asker, target: Outcome, program: Program, shown: Outcome) -> str:
@@ -191,12 +187,6 @@ def _of_output(ask: Asker, target: Outcome, program: Program, shown: Outcome) ->
     if _alike(target, shown):
         return contrasts.FAILS
     return contrasts.WRONG if target.verdict in STOPS and shown.verdict == INCONSISTENT else contrasts.OTHERWISE
-
-
-def _alike(target: Outcome, shown: Outcome) -> bool:
-    """Whether an output fails as another does: at one stage, in the same words or in the same respect."""
-    same = (target.verdict, target.stage, target.symptom) == (shown.verdict, shown.stage, shown.symptom)
-    return same and (target.verdict == INCONSISTENT or says(shown.message, identifying(target.message)))
 
 
 def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> str:
@@ -257,11 +247,15 @@ def _is_uniform(outputs: Iterable[Value] | None) -> bool:
 def _as_a_script(target: Outcome, shown: Outcome) -> bool:
     """Whether a program fails as the target does in the eyes of its script: at that stage, with that type and text; or in that
     respect of that output."""
-    if (target.verdict, target.stage, target.symptom) != (shown.verdict, shown.stage, shown.symptom):
-        return False
-    if target.verdict == INCONSISTENT:
-        return bool(target.details.get("output") == shown.details.get("output"))
-    return says(shown.message, identifying(target.message))
+    return _alike(target, shown) and (
+        target.verdict != INCONSISTENT or target.details.get("output") == shown.details.get("output")
+    )
+
+
+def _alike(target: Outcome, shown: Outcome) -> bool:
+    """Whether a program fails as the target does, of whatever output: at one stage, with one type and text, or in a respect."""
+    same = (target.verdict, target.stage, target.symptom) == (shown.verdict, shown.stage, shown.symptom)
+    return same and (target.verdict == INCONSISTENT or says(shown.message, identifying(target.message)))
 
 
 def _of_a_kind(target: Outcome, shown: Outcome) -> bool:

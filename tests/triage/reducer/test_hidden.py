@@ -262,10 +262,8 @@ def test_dtypes_of_which_another_part_is_wrong_are_a_finding_of_their_own(worksp
     stage.run(workspace, stage.Options(compilers=("tvm", "torchexport"), workers=1, limits=Limits(60.0)), Silent())
     [before] = findings(workspace)
     reducing.reduce_all(workspace, [before.id], 60.0, 600.0, lambda _: None, workers=1)
-    told = sorted(x.sentence for x in findings(workspace))
-    assert len(told) == 2, told
-    assert ["input=float16(" in x for x in told] != ["input=int32(" in x for x in told], told
-    assert sum("input=float16(" in x for x in told) == sum("input=int32(" in x for x in told) == 1, told
+    told = sorted(x.sentence.partition("(input=")[2].partition("(")[0] for x in findings(workspace))
+    assert told == ["float16", "int32"]
 
 
 def test_of_a_compiler_that_the_workspace_has_not_run_nothing_is_stored(workspace: Workspace) -> None:
