@@ -64,6 +64,7 @@ def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[t
     right = [x for x, shows in found if shows == contrasts.PASSES]
     typed = [x for x in right if (one := contrasts.change(x, own)) and (one.form or one.what not in inputs)]
     made = {x.id: y for x in typed[:MOST] if (y := contrasts.signed(x)) is not None and ask.within([y])}
+    ask.go_on()  # what was found before may have taken all the time
     with suppress(Spent):
         ask.look([*made.values()])
     known = {x: ask.outcomes[y.id] for x, y in made.items() if y.id in ask.outcomes}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from opera.oracle import draws
-from opera.programs.program import Instance, Operand
+from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, Outcome
 from opera.run.probe import Question
@@ -17,9 +17,10 @@ from opera.triage import contrasts
 from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG
 from opera.triage.failure import clearly
 from opera.triage.reducer import changed
-from opera.triage.reducer.asking import Asker
+from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.changed import alone, outputs
 from opera.triage.sentence import RETURNED
+from opera.triage.shrink.minimise import Spent
 
 
 def test_what_is_told_of_one_thing_that_is_changed_is_what_the_script_would_say() -> None:
@@ -353,6 +354,28 @@ def test_what_is_right_by_its_whole_numbers_alone_is_no_contrast(signed: bool) -
     if signed:
         ask.outcomes[fractions.id] = ask.target
     assert [x for x, how in alone(ask, own, ask.target) if how == PASSES and x is other] == ([] if signed else [other])
+
+
+def test_numbers_are_asked_about_though_the_time_for_others_is_over() -> None:
+    """Of cdist on OpenVINO it was told as right what fails of negative differences, where there was no time to ask."""
+    own, other = (
+        Instance("torch", "Cdist", {"p": x}, (Operand("x", Tensor.of(np.float32([1]))),), ("",), {}) for x in (1.0, 2.0)
+    )
+    ask = Asker(None, Question(frontend="openvino-torch"))  # type: ignore[arg-type]
+    ask.programs = {x.id: x for x in (own, other)}
+    ask.target = Outcome(INCONSISTENT, "infer", "value", details={"output": "Y"})
+    ask.outcomes = {own.id: ask.target, other.id: Outcome(PASS)}
+    ask.budget = Budget(1e9)
+    ask.budget.spent = lambda: True  # type: ignore[method-assign]
+
+    def look(asked: list[Program]) -> list[Outcome]:
+        if asked and ask.budget is not None and ask.budget.spent():
+            raise Spent
+        ask.outcomes |= {x.id: msgspec.structs.replace(ask.target, symptom="nan-mask") for x in asked}
+        return [ask.outcomes[x.id] for x in asked]
+
+    ask.look = look  # type: ignore[method-assign, assignment]
+    assert not [x for x, how in changed._borne(ask, [(other, PASSES)], own) if how == PASSES]
 
 
 @pytest.mark.parametrize(
