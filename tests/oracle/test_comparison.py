@@ -228,6 +228,11 @@ def test_values_of_another_dtype_are_compared_as_numbers() -> None:
         (np.float32([0.1]), np.float64([0.1]), False),
         (np.float32([np.nan]), np.float64([0.0]), True),
         (np.complex64([1 + 1j]), np.float32([1.0]), True),
+        (np.float32([1.5, -2.7]), np.array([1, -2]), False),  # cut, or rounded: their dtype holds no more
+        (np.float32([1.5, -2.7]), np.array([2, -3]), False),
+        (np.float32([1.5, -2.7]), np.array([1, -1]), True),
+        (np.float32([0.5, 0.7]), np.array([0, 0]), True),  # zeros tell nothing of what was computed
+        (np.float32([1.5, 3.0]), np.float64([1.0, 3.0]), True),
     ):
         assert one(Tensor.of(want), Tensor.of(got)).details["values_differ"] is differ
     assert "values_differ" not in one(Tensor.of(np.array(["1"], object)), Tensor.of([1])).details

@@ -22,10 +22,6 @@ LEFT_OUT, DEFAULT, GIVEN = "left out", "default", "given"
 WHOLE = ("negative", "0", "1", "larger")
 FLAGS = ("0", "1")
 REAL = ("negative", "0", "positive")
-FLAG = re.compile(r"\b(?:whether|boolean|flag|or not|true|false|(?:if|set|set to) `?1)\b|=1\b|` is `1`")
-"""Words of a documented whole number that is on or off: other numbers than 0 and 1 are no class of it."""
-NO_FLAG = re.compile(r"axis|group|type")
-"""In the name of a whole number that is none, though its documentation has such words."""
 
 
 @cache
@@ -66,8 +62,7 @@ def classes(attribute: Any) -> tuple[str, ...]:
     found += [] if stated is None else [DEFAULT]
     match attribute.type.name:
         case "INT":
-            flag = FLAG.search(attribute.description.lower()) and not NO_FLAG.search(attribute.name)
-            whole = FLAGS if flag and stated in (0, 1) else WHOLE
+            whole = FLAGS if schemas.is_flag(attribute) else WHOLE
             more: tuple[str, ...] = tuple(x for x in whole if x != str(stated))
         case "FLOAT":
             more = tuple(x for x in REAL if x != "0" or stated != 0)

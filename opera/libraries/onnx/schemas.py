@@ -38,6 +38,14 @@ QUOTED = (re.compile(r"""["']([\w-]+)[,.]?["']"""), re.compile(r"`([\w-]+)`"))
 CAPITALS = re.compile(r"\b[A-Z][A-Z\d_]+\b")
 """How it names them where they are in capitals, quoted or not."""
 SHAPE = r"\b(?:shapes?|rank|dimensions?)\b"
+FLAG = re.compile(
+    r"\b(?:whether|boolean|or not|0 or 1|(?:if|set to) (?:true|`?1`?))\b|\b(?:if|when) `?\w+`? ?(?:=|is) ?`?[01]\b"
+    r"|\b\w+=1 indicates|\b0 - .*\b1 - |\b0 is .*\b1 is |\bcorresponds to `false`|\(False\)|\btrue by default"
+    r"|\bmust be one of [01] \(default\), or [01]|\bwhen computing the output of the hidden gate\b",
+    re.I | re.S,
+)
+"""How the description of an integer attribute, 0 or 1 by default, says that it is a flag; but for what has more VALUES."""
+VALUES = re.compile(r"`[2-9]`")
 COMMON = ("float32", "int64")
 """Dtypes of which nobody doubts that an operator takes them."""
 
@@ -88,11 +96,21 @@ def plain(value: Value) -> Value:
 
 
 def described(call: Instance) -> dict[str, str]:
-    """Return the name of an input or attribute → its description in the schema of a call; nothing for an unknown operator."""
+    """Return the name of an input or attribute → its description in the schema of a call, of a flag with the range of such in
+    words; nothing for an unknown operator.
+    """
     schema = _schema(call)
     if schema is None:
         return {}
-    return {x.name: x.description for x in (*schema.inputs, *schema.attributes.values())}
+    flags = {x.name: f"{x.description} It is in [0, 1]." for x in schema.attributes.values() if is_flag(x)}
+    return {x.name: x.description for x in (*schema.inputs, *schema.attributes.values())} | flags
+
+
+def is_flag(attribute: Any) -> bool:
+    """Whether an attribute of a schema is a flag, by its default and its description: ONNX's are integers."""
+    default, said = attribute.default_value, attribute.description
+    stated = default.HasField("i") and default.i in (0, 1) and attribute.name != "axis"
+    return bool(stated and FLAG.search(said) and not VALUES.search(said))
 
 
 def _schema(call: Instance) -> Any:

@@ -54,7 +54,7 @@ from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder, with_numbers
 from opera.triage.reducer.parts import inside, parts
 from opera.triage.reducer.siblings import alias, same_by_others, siblings
-from opera.triage.reducer.single import form_alone
+from opera.triage.reducer.single import form_alone, fractions
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers import choice
 from opera.triage.sentence import NO_CONSTANT
@@ -163,6 +163,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         _spare(ask, defaults, kept)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
+        kept += fractions(ask, kept[-1])
         kept += older.as_of_older(ask, kept[-1])
         kept += exact.within(ask, kept[-1])
     except Spent:

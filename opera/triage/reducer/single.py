@@ -2,14 +2,19 @@
 
 Whoever mends the dtype would still see the script fail. So plainer numbers are tried, and the program without what it need not
 be given, until the form alone is wrong; and the program whose form nobody gets wrong, whose numbers then are another finding.
+Integers for floats are one question: their fractions are gone, and at last a program is looked for that shows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from functools import partial
 
+import numpy as np
+
 from opera.programs.program import Program
+from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.triage.conditions import readable
 from opera.triage.reducer.asking import FORMS, Asker
@@ -37,6 +42,27 @@ def form_alone(ask: Asker, program: Program, defaults: smaller.Defaults) -> list
     )
     ask.look(list(_formed(program)))  # which are remembered if their numbers are wrong
     return found[:1]
+
+
+def fractions(ask: Asker, program: Program) -> list[Program]:
+    """Return the program with other numbers, of which a fraction is expected where integers are returned for floats, if those
+    that are expected of it are whole; else nothing. A cast of what is computed would mend those. Raises Spent.
+    """
+    seen = ask.outcomes.get(program.id)
+    if seen is None or (seen.verdict, seen.symptom) != (INCONSISTENT, "dtype"):
+        return []
+    wanted, returned = (str(seen.details.get(x, "")) for x in ("expected", "actual"))
+    if "float" not in wanted or "int" not in returned or not _are_whole(ask.reference(program)):
+        return []
+    made = [x for step in smaller.unlike(program) if (x := smaller.applied(step, program)) is not None and x != program]
+    failing = (x for x, fails in zip(made, ask(made), strict=True) if fails)
+    return list(itertools.islice((x for x in failing if not _are_whole(ask.reference(x)) and ask.stands(x)), 1))
+
+
+def _are_whole(outputs: Iterable[Value] | None) -> bool:
+    """Whether all numbers of outputs of floats are whole, as far as anything is known of them."""
+    found = [x.numbers() for x in outputs or () if isinstance(x, Tensor) and "float" in x.dtype]
+    return all((np.isfinite(x) & (x == np.rint(x))).all() for x in found)
 
 
 def _alone(seen: Outcome, shown: Outcome) -> bool:

@@ -1,10 +1,11 @@
 """What schemas admit: the points of an operator, those that a call is at, and those at which a reference runs anything."""
 
+import msgspec
 import numpy as np
 import pytest
 
-from opera.libraries import INPUT, TYPE, VALUE, Point
-from opera.libraries.onnx import admitted, probing
+from opera.libraries import INPUT, TYPE, VALUE, Point, bounds
+from opera.libraries.onnx import admitted, probing, schemas
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Message, Sequence, Tensor
 
@@ -33,6 +34,30 @@ def test_the_points_of_an_operator_are_those_of_its_newest_schema() -> None:
     }  # fmt: skip
     assert "Upsample" not in admitted.admitted(), "deprecated"
     assert {x.operator for x in admitted.admitted()["ai.onnx.ml::Scaler"]} == {"ai.onnx.ml::Scaler"}
+
+
+@pytest.mark.parametrize(
+    ("operator", "flag", "other"),
+    [
+        ("DFT", "onesided", "inverse"), ("GRU", "layout", "linear_before_reset"), ("Reshape", "allowzero", ""),
+        ("NonMaxSuppression", "center_point_box", ""), ("Cast", "saturate", ""), ("ReverseSequence", "time_axis", ""),
+    ],
+)  # fmt: skip
+def test_a_flag_of_another_number_is_no_program(operator: str, flag: str, other: str) -> None:
+    made = call(operator, {"x": F32}, {flag: 1} | ({other: 0} if other else {}), opset=21)
+    bound = bounds.read(schemas.described(made), ["x"])
+    broken = [bounds.broken({operator: bound}, msgspec.structs.replace(made, params={flag: x})) for x in (0, 1, 2, -1)]
+    assert broken == [frozenset(), frozenset(), *[{(operator, flag, "range")}] * 2]
+    assert not other or bound[other].range == bound[flag].range
+
+
+def test_what_has_more_values_is_no_flag() -> None:
+    for operator, names in {
+        "Attention": ["qk_matmul_output_mode"], "Softmax": ["axis"], "RoiAlign": ["sampling_ratio", "output_height"],
+        "BlackmanWindow": ["output_datatype"], "Conv": ["group"], "LayerNormalization": ["stash_type", "axis"],
+    }.items():  # fmt: skip
+        found = admitted.newest()[operator].attributes
+        assert [name for name in names if schemas.is_flag(found[name])] == [], operator
 
 
 def test_flags_have_no_other_numbers_and_words_are_those_of_the_documentation() -> None:

@@ -71,6 +71,40 @@ def test_the_form_alone_is_wrong_of_plainer_numbers_and_without_what_need_not_be
     )
 
 
+class Whole(asking.Asker):
+    """A half of each number is returned as an integer."""
+
+    def __init__(self) -> None:
+        super().__init__(None, Question(frontend="f"))  # type: ignore[arg-type]
+
+    def __call__(self, programs: Sequence[Program]) -> list[bool]:
+        return [x.verdict == INCONSISTENT for x in self.look(programs)]
+
+    def look(self, programs: Sequence[Program]) -> list[Outcome]:
+        details = {"output": "Y", "expected": "float32", "actual": "int64"}
+        self.outcomes.update((x.id, Outcome(INCONSISTENT, "infer", "dtype", details=details)) for x in programs)
+        return [self.outcomes[x.id] for x in programs]
+
+    def reference(self, program: Program) -> list[Value] | None:
+        [leaf] = smaller.leaves(program)
+        return [Tensor.of(np.float32(leaf.numbers() / 2))]  # type: ignore[union-attr]
+
+    def stands(self, program: Program) -> bool:
+        return True
+
+
+def test_a_fraction_is_expected_where_integers_are_returned_for_floats() -> None:
+    ask, program = Whole(), scale([2, 4], "int64")
+    assert single.fractions(ask, program) == [], "nobody has asked about it"
+    ask.look([program])
+    [found] = single.fractions(ask, program)
+    assert found.inputs[0].value.numbers().tolist() == [1, 2]  # type: ignore[union-attr]
+    ask.look([found])
+    assert single.fractions(ask, found) == [], "one is expected there"
+    ask.outcomes[program.id] = form(differ=False)
+    assert single.fractions(ask, program) == [], "float32 for float16"
+
+
 def test_a_program_of_one_fault_is_left_as_it_is() -> None:
     ask = Wrong()
     for program in (scale([3, 4]), scale([3, 4], "float32", scale=2.0)):
