@@ -51,6 +51,8 @@ FILLED = 170
 dtype is 0x5555… a small number."""
 PATIENCE = 15
 """Seconds in which a small model is loaded, compiled and run many times over."""
+SHORT = 160
+"""Characters of what is expected up to which the script of what stops compares outputs, too."""
 LAWS = frozenset((draws.CONSTANT, draws.ELEMENT, draws.SEED, "range", "share"))
 """What a short script can look at of numbers drawn at random (opera.oracle.draws.Broken)."""
 
@@ -71,6 +73,7 @@ class Brief(msgspec.Struct, frozen=True):
         forms: Of a random program (dtype, shape) of each output, as source: nothing else of them is expected.
         fills: What memory is filled with where an output is what it happened to hold; 0: with nothing.
         patience: Seconds after which a script that does not end says where it is, and exits with 1; 0: it ends.
+        follows: Whether what stops now is to give `expected` once it runs: half of a mend may go no further.
         law: Of one that is drawn wrongly, what is wrong with it, as opera.triage.reproducers.reproducer.law has it.
     """
 
@@ -91,6 +94,7 @@ class Brief(msgspec.Struct, frozen=True):
     route: str = ""
     fills: int = 0
     patience: int = 0
+    follows: bool = False
     law: dict[str, Any] = {}
 
     @property
@@ -103,12 +107,17 @@ class Brief(msgspec.Struct, frozen=True):
     @property
     def check(self) -> str:
         """The call that compares `got` and `want`, named `name`."""
+        return self.compare("err_msg=name")
+
+    def compare(self, *more: str) -> str:
+        """Return the call that compares `got` and `want`, with more arguments at its end."""
         both = "got.astype(float), want.astype(float)" if self.wide else "got, want"
         if self.tolerances:
-            return f"np.testing.assert_allclose({both}, *tolerance, err_msg=name)"
+            return f"np.testing.assert_allclose({', '.join((both, '*tolerance', *more))})"
         if self.rtol is None:
-            return f"np.testing.assert_array_equal({both}, err_msg=name)"
-        return f"np.testing.assert_allclose({both}, rtol={self.rtol:g}, atol={self.atol:g}, err_msg=name)"
+            return f"np.testing.assert_array_equal({', '.join((both, *more))})"
+        tolerated = f"rtol={self.rtol:g}, atol={self.atol:g}"
+        return f"np.testing.assert_allclose({', '.join((both, tolerated, *more))})"
 
     def script(self, exhibit: Exhibit) -> str:
         """Return the script. What is compared first is the output that the exhibit names: the script ends at what is wrong."""
@@ -175,6 +184,8 @@ def brief(
     define = model.define(shown["model"], feeds, shown.get("training", False)).strip()  # type: ignore[attr-defined]
     found = tolerances(manifest, expected, exhibit.computes_in)
     wanted = literals.fold("[", [literals.source(value) for value in expected], "]")
+    plain = not (kinds.low or kinds.lists or strings or random or route) and feeds == shown["feeds"]
+    short = len(wanted) <= SHORT and "unpack(" not in wanted and "\noutputs = " in f"\n{run}"
     forms = [(x.dtype, list(x.shape)) for x in expected if isinstance(x, Tensor)] if random else []
     body = f"{define}\n{wanted}" if compares and not random and not route else define
     helpers = UNPACK if "unpack(" in body else ""
@@ -204,6 +215,7 @@ def brief(
         route=route,
         fills=fills,
         patience=patience,
+        follows=not compares and plain and short,
         law=law,
         tolerances="" if len(set(found)) < 2 else literals.literal([(r or 0.0, a or 0.0) for r, a in found]),
     )
