@@ -20,7 +20,7 @@ from opera.programs.program import JOINED
 from opera.programs.verdicts import Outcome
 from opera.triage.failure import CHECKED, TABLE, is_invalid, rounded
 
-ZERO = SHOWN[0]
+ZERO, ONE = SHOWN[:2]
 """What is returned is 0."""
 VERBS = {"load": ("load", "loading"), "compile": ("compile", "compiling"), "infer": ("run", "running")}
 """Stage → what a compiler did not manage, and what it was about."""
@@ -280,7 +280,8 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
             at = "" if seen["index"] == "[]" or _zeros(outcome) else seen["index"]
             return f"wrong value, {output}{at} {_got(outcome, actual)} instead of {expected}"
         case verdicts.INCONSISTENT if outcome.symptom in ("shape", "dtype") and "expected" in seen:
-            zeros = ", and all zeros" if ZERO in _manner(outcome) else ""
+            seen_as = set(_manner(outcome))  # else it is what is wrong alone that is 0
+            zeros = ", and all zeros" if ZERO in seen_as and seen_as & {ALL, ONE} else ""
             return f"wrong {outcome.symptom} of {output}, {actual} instead of {expected}{zeros}"
         case verdicts.INCONSISTENT if outcome.symptom == "count":
             return f"returns {actual} outputs instead of {expected}"

@@ -296,6 +296,12 @@ def test_all_zeros_are_told_at_once():
     )
     details = {"expected": "int64", "actual": "float32", "output": "Y", "manner": details["manner"]}
     assert title("Pool", Outcome(INCONSISTENT, "infer", "dtype", details=details)).endswith("of int64, and all zeros")
+    for words, ends in (
+        (["wrong", "some", "zero"], "of int64"),
+        (["wrong", "some", "zero", "constant"], "and all zeros"),
+    ):
+        seen = details | {"manner": {"Y": words}}  # 0 and 1 for 0.5 and 1; 0 and 0 for 0 and 1
+        assert title("Pool", Outcome(INCONSISTENT, "infer", "dtype", details=seen)).endswith(ends)
 
 
 @pytest.mark.parametrize(
