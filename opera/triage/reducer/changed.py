@@ -228,9 +228,22 @@ def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change:
     """
     if change.form == contrasts.SHAPE and target.symptom in (*NUMBERS, "shape") and _is_padding(ask, own, program):
         return False
+    if change.form == contrasts.DTYPE and target.symptom in NUMBERS and _is_rounded(ask, target, own, program):
+        return False
     if "drawn" in target.details:
         return bool(change.form) or change.what not in {x.name for x in own.inputs}
     return not (target.verdict == UNSTABLE and "bool" in change.now) and ask.passes_afresh(program)
+
+
+def _is_rounded(ask: Asker, target: Outcome, own: Program, program: Program) -> bool:
+    """Whether integers are expected of a program where floats are of its own, which are off by less than 1: rounded to whole
+    numbers they may be right."""
+    off = target.details.get("max_abs")
+    if not isinstance(off, int | float) or off >= 1:
+        return False
+    whole = [[x.dtype for x in ask.reference(of) or () if isinstance(x, Tensor)] for of in (own, program)]
+    floats, integers = (sum(word in x for x in some) for word, some in zip(("float", "int"), whole, strict=True))
+    return floats > 0 and integers == len(whole[1])
 
 
 def _is_padding(ask: Asker, own: Program, program: Program) -> bool:

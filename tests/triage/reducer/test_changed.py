@@ -337,6 +337,24 @@ def test_a_shape_whose_outputs_are_all_one_number_is_not_told_as_right(operator:
     assert changed._surely(ask, Outcome(INCONSISTENT, "infer", symptom), own, other, change) is told
 
 
+@pytest.mark.parametrize(
+    ("off", "dtype", "told"), [(0.08, "int32", False), (1.5, "int32", True), (0.08, "float64", True)]
+)
+def test_what_is_rounded_to_whole_numbers_is_not_told_as_right(off: float, dtype: str, told: bool) -> None:
+    """A resized image of integers is 0 where 0.39 is expected, and 0.31 is returned, of floats."""
+    own, other = (
+        Instance("onnx", "Resize", {}, (Operand("X", Tensor.of(np.array([0, 1], x))),), ("Y",), {})
+        for x in ("float32", dtype)
+    )
+    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
+    ask.reference = lambda x: [Tensor.of(np.array([0.39, 1], x.inputs[0].value.dtype))]  # type: ignore
+    ask.passes_afresh = lambda program: True  # type: ignore[method-assign]
+    change = contrasts.change(other, own)
+    assert change is not None and change.form == contrasts.DTYPE
+    target = Outcome(INCONSISTENT, "infer", "value", details={"max_abs": off})
+    assert changed._surely(ask, target, own, other, change) is told
+
+
 @pytest.mark.parametrize("signed", [True, False])
 def test_what_is_right_by_its_whole_numbers_alone_is_no_contrast(signed: bool) -> None:
     """MNN's cast to an integer does nothing, which 1.0 does not show: with fractions it fails as its own does."""
