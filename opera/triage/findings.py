@@ -324,7 +324,7 @@ def _finding(workspace: Workspace, name: str, group: list[Verdict], known: _Know
                     older="" if of is None or not is_invalid(shown) else next(filter(of_version, of.settings), ""),
                     divided=TWO_CAUSES in tags and not chosen.deciding,
                     parts=() if of is None else of.parts,
-                    operations=0 if of is None else of.operations,
+                    operations=0 if of is None or "drawn" in shown.details else of.operations,
                     dying=lawful.dying(chosen, laid),
                     alike=_alike(chosen, laid),
                     off=_off(chosen.verdict.outcome, () if program is None else smaller.leaves(program)),

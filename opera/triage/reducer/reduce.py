@@ -214,7 +214,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         incidental=simple.others if set(simple.others).isdisjoint(found.operators) else (),
         whatever=simple.always,
         void=_returns_nothing(ask, found, outcome),
-        operations=0 if "drawn" in outcome.details else _operations(ask, found),
+        operations=_operations(ask, found),
     )  # fmt: skip
     ask.budget = Budget(ALONE * seconds)
     shown = (

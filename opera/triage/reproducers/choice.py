@@ -188,8 +188,9 @@ def choose(
 ) -> Choice | None:
     """Return what shows a finding best: the smallest program that a member was reduced to, of operators that the compiler
     knows if there is one, whose outputs an independent implementation confirms if there is one, of ordinary numbers if
-    there is one, one of which is known since which version it fails, one of tensors that have elements and axes, of small ones
-    one of which is known what decides, and of such the one that says least; else the first of its `candidates`.
+    there is one, one of which is known since which version it fails, one of tensors that have elements and axes, of what is
+    drawn wrongly one that becomes few operations, of small ones one of which is known what decides, and of such the one that
+    says least; else the first of its `candidates`.
 
     None where no member fails on its own (a state-dependent finding needs its predecessors, which `opera show` lists), or
     the folders of its tests were deleted. `known` is reduction.by_member, of who asks for many findings. Unless `plain` is
@@ -243,6 +244,7 @@ def _worst(x: Reduction) -> tuple[Any, ...]:
         not any(says.startswith(reduction.SINCE) for says in x.circumstances),
         x.outcome.conversion_function.startswith(location.EXPANDED),
         any(shapes.corners(program).values()),
+        x.operations if "drawn" in x.outcome.details else 0,
         x.elements,
         not (x.deciding or x.besides or x.circumstances),
         len(program.canonical()),

@@ -11,7 +11,7 @@ import pytest
 
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, Outcome
+from opera.programs.verdicts import CRASH, INCONSISTENT, Outcome
 from opera.report import draft
 from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
@@ -127,3 +127,14 @@ def test_of_small_programs_one_of_tensors_with_elements_and_axes_is_shown() -> N
     )
     assert sorted((large, empty, several, single), key=_worst)[0] is several
     assert sorted((large, empty), key=_worst)[0] is empty
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_of_layers_that_draw_alike_the_one_that_becomes_few_operations_is_shown(drawn: bool) -> None:
+    """The seed of every random layer of Keras's is frozen in its ONNX file: GaussianNoise shows it as well as a blur does."""
+    outcome = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "constant"} if drawn else {})
+    blur, noise = (
+        msgspec.structs.replace(reduction((), sizes=(3,)), outcome=outcome, operations=x, elements=y)
+        for x, y in ((60, 1), (5, 3))
+    )
+    assert min((blur, noise), key=_worst) is (noise if drawn else blur)
