@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from opera.programs.program import Graph, Program
+from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import Value
 from opera.programs.verdicts import INVALID, PASS
 from opera.triage.conditions import deciding, peculiar
@@ -43,7 +43,8 @@ class Neighbours:
         self.told, self.ranks = deciding.passing(ask, program, defaults), set(_ranks(program))
 
     def has(self, program: Program) -> bool:
-        """Whether a failing program still passes once one of these things is taken away from it. Raises Spent.
+        """Whether a failing program still passes once one of these things is taken away from it, or from it with the parameters
+        that the first one has besides: so its ranks, shapes and values are taken. Raises Spent.
 
         Where nothing can be said, because nothing is known to pass or the library rejects what it would be, it must keep the
         ranks of the first one.
@@ -54,8 +55,21 @@ class Neighbours:
             if any(outcome.verdict == PASS for _, outcome in shown):
                 return True
             valid |= any(outcome.verdict != INVALID for _, outcome in shown)
+        if valid and (full := self._full(program)) is not None:
+            shown = [x for says in self.told for x in deciding.without(self.ask, full, says, self.defaults) or ()]
+            return any(outcome.verdict == PASS for _, outcome in shown)
         own = set(_ranks(program))
         return not valid and (own <= self.ranks or own <= self.ranks | self._of_results)
+
+    def _full(self, program: Program) -> Program | None:
+        """Return a program with the parameters of the first one that it lacks; None where it lacks none, or is another call."""
+        first = self.program
+        if not (isinstance(first, Instance) and isinstance(program, Instance) and first.operator == program.operator):
+            return None
+        named = [x.name for x in first.inputs] == [x.name for x in program.inputs]
+        if not named or not program.params.keys() < first.params.keys():
+            return None
+        return msgspec.structs.replace(first, inputs=program.inputs, params={**first.params, **program.params})
 
     @cached_property
     def _of_results(self) -> set[tuple[str, str, int]]:

@@ -47,7 +47,7 @@ from opera.store.workspace import Workspace
 from opera.triage import contrasts
 from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.failure import NUMBERS, alike, as_wrong, words
-from opera.triage.reducer import exact, inner, older, settings, typed, witness
+from opera.triage.reducer import exact, inner, older, settings, spare, typed, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.changed import alone, outputs
 from opera.triage.reducer.incidental import Incidental, incidental
@@ -156,11 +156,11 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         if ask.criticised(kept, first):
             minimise(kept[-1], defaults, ask, kept.append)
-        _alone(ask, kept)
-        _one_output(ask, kept)
+        spare.calls(ask, kept)
+        spare.outputs(ask, kept)
         for retype in (typed.of_one_dtype, typed.widened, typed.odd_one):
             kept += retype(ask, kept[-1])
-        _spare(ask, defaults, kept)
+        spare.parameters(ask, kept, defaults)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
         kept += fractions(ask, kept[-1])
@@ -405,39 +405,6 @@ def _fitted(ask: Asker, defaults: smaller.Defaults, kept: list[Program], first: 
         if len(kept) == count:
             break
     return len(kept) > begun
-
-
-def _alone(ask: Asker, kept: list[Program]) -> None:
-    """Leave out the calls whose results nothing takes, also where the call that is left is named as the one that fails then."""
-    made = smaller.unread_left_out(kept[-1])
-    if made is not None and made != kept[-1]:
-        [shown] = ask.look([made])
-        if ask.fails(shown, elsewhere=True) and ask.passed([made], [True]) == [True]:
-            kept.append(made)
-            ask.target = shown
-
-
-def _one_output(ask: Asker, kept: list[Program]) -> None:
-    """Ask a call of a library that names no outputs for one alone, if it fails so, too: it is asked for all of them else."""
-    program = kept[-1]
-    if not isinstance(program, Instance) or any(program.outputs) or len(found := ask.reference(program) or ()) < 2:
-        return
-    made = [msgspec.structs.replace(program, outputs=(*("",) * n, f"output_{n}")) for n in range(len(found))]
-    kept += [x for x, fails in zip(made, ask(made), strict=True) if fails and ask.stands(x)][:1]
-
-
-def _spare(ask: Asker, defaults: smaller.Defaults, kept: list[Program]) -> None:
-    """Leave out what a failure needed at first, and the smaller program means the same without: `axis=0` of one axis.
-
-    So it is where the library computes the same without it, bit for bit, and the compiler says the same.
-    """
-    for trait in smaller.traits(kept[-1], defaults):
-        made = None if trait.kind == "dtype" else smaller.applied(trait.without, kept[-1])
-        if made is None or ask([made]) != [True]:
-            continue
-        before, now = (ask.outcomes[x.id] for x in (kept[-1], made))
-        if before.message == now.message and ask.reference(made) == ask.reference(kept[-1]):
-            kept.append(made)
 
 
 def _revealing(ask: Asker, program: Program) -> list[Program]:

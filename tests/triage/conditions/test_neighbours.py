@@ -57,6 +57,24 @@ def test_an_axis_less_is_taken_where_something_passes_there(beside: dict[int, st
     )
 
 
+@pytest.mark.parametrize(("least", "stands"), [(0, True), (3, False)])
+def test_what_a_parameter_less_passes_nowhere_is_taken_as_its_first_one_is(least: int, stands: bool) -> None:
+    """OpenVINO takes a cdist of float64 by `compute_mode` alone, and fails of each without: the plainest is no corner."""
+
+    class Taking(Compiler):
+        def look(self, programs: list[Program]) -> list[Outcome]:
+            calls = [x.instances()[0] for x in programs]
+            taken = [
+                "way" in x.params and "mode" not in x.params and least <= len(smaller.leaves(x)[0].shape) for x in calls
+            ]
+            return [Outcome(PASS if x else CRASH) for x in taken]
+
+    known = Neighbours(Taking(lambda stated, rank: CRASH), resize(1, 1, 2, mode="cubic", way=1), DEFAULTS)  # type: ignore
+    assert known.told == ["mode='cubic'"]
+    assert known.has(resize(1, 2, mode="cubic")) is stands, "of two axes nothing passes that the first one is"
+    assert known.has(resize(1, 1, 1, mode="cubic"))
+
+
 def test_what_was_a_result_may_be_given_where_the_call_between_goes() -> None:
     """Of a program of several calls, where nothing is known to pass: a tensor of the rank that the result had, and no other."""
     rows = Operand("x", Tensor.of(np.ones((1, 2), "f4")))

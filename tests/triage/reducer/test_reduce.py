@@ -13,7 +13,7 @@ from commands import opera
 from faults.onnx_faults import Silent, relu
 from hypothesis import given
 from hypothesis import strategies as st
-from opsets import Opsets, f32
+from opsets import f32
 from several_calls import node
 
 from opera.errors import NoAnswer
@@ -334,21 +334,6 @@ def test_a_reduction_that_had_too_little_time_takes_the_place_of_none_on_its_fro
         "a-onnx": whole.captured,
         "b-onnx": other.captured,
     }
-
-
-def test_what_an_axis_alone_needs_no_more_is_left_out() -> None:
-    """`axis=0` is what `axis=-1` is, of one axis; a parameter that changes what is expected stays."""
-
-    class Asker(Opsets):
-        def reference(self, program: Program) -> int:
-            return int("keepdims" in program.instances()[0].params)
-
-    ask: Any = Asker(7, range(0))
-    program = onnx("LayerNormalization", {"X": f32(2)}, axis=0, keepdims=0)
-    ask.look([program])
-    kept: list[Program] = [program]
-    reduce._spare(ask, {"LayerNormalization": {"axis": -1, "keepdims": 1}}, kept)
-    assert kept[-1].instances()[0].params == {"keepdims": 0}
 
 
 def said(*words: str) -> dict[str, list[str]]:
