@@ -73,7 +73,8 @@ class Brief(msgspec.Struct, frozen=True):
         forms: Of a random program (dtype, shape) of each output, as source: nothing else of them is expected.
         fills: What memory is filled with where an output is what it happened to hold; 0: with nothing.
         patience: Seconds after which a script that does not end says where it is, and exits with 1; 0: it ends.
-        follows: Whether what stops now is to give `expected` once it runs: half of a mend may go no further.
+        follows: Whether what stops now is to give `expected` once it runs: half of a mend may go no further; but for what may
+            hide another failure.
         law: Of one that is drawn wrongly, what is wrong with it, as opera.triage.reproducers.reproducer.law has it.
     """
 
@@ -215,7 +216,7 @@ def brief(
         route=route,
         fills=fills,
         patience=patience,
-        follows=not compares and plain and short,
+        follows=not (compares or exhibit.hides) and plain and short,
         law=law,
         tolerances="" if len(set(found)) < 2 else literals.literal([(r or 0.0, a or 0.0) for r, a in found]),
     )

@@ -69,6 +69,7 @@ class Exhibit(msgspec.Struct, frozen=True):
         came_from: The test that the instance was captured from.
         limits: Under which a time-out or out-of-memory was seen.
         computes_in: The compiler's COMPUTES_IN, where it has one.
+        hides: Whether it stops, and what is like it, and does not, gives wrong outputs: another failure may lie behind it.
     """
 
     id: str
@@ -89,6 +90,7 @@ class Exhibit(msgspec.Struct, frozen=True):
     sentence: str = ""
     drawn: dict[str, Any] = {}
     chosen: dict[str, str] = {}
+    hides: bool = False
 
 
 def write(exhibit: Exhibit, manifest: Manifest, directory: Path, program: Program, out_path: Path) -> None:

@@ -139,6 +139,7 @@ def exhibited(workspace: Workspace, finding: str, chosen: Choice) -> tuple[Exhib
         variant=verdict.variant,
         drawn={name: value for name, value in outcome.details.items() if name.startswith("drawn")},
         chosen=settings.of(compiler, made.get("options", {})),
+        hides=chosen.reduction is not None and any(x.wrong for x in chosen.reduction.contrasts),
     )
     return exhibit, manifest, directory, workspace.instance(manifest.instance)
 

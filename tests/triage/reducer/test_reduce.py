@@ -555,3 +555,20 @@ def test_longer_axes_are_not_taken_of_which_somebody_says_that_the_program_is_no
     ask.faulted = lambda x, first: faulted and first == program and x.inputs[0].value.shape != (1, 1)  # type: ignore[method-assign]
     lengths = {x.shape for made in reduce._ordinary(ask, program, program) for x in smaller.leaves(made)}
     assert bool(lengths - {(1, 1)}) is not faulted
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_drawn_has_several_elements_at_last(fails: bool) -> None:
+    """Of one element nobody would say that it is drawn: one program more is asked about, for each is run many times."""
+    program, asked = onnx("Dropout", {"data": f32(1)}), list[Program]()
+    ask = asking.Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.outcomes[program.id] = ask.target = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "constant"})
+
+    def label(programs: Sequence[Program]) -> list[bool]:
+        asked.extend(programs)
+        return [fails] * len(programs)
+
+    ask.__class__ = type("Asker", (asking.Asker,), {"__call__": lambda _, x: label(x)})
+    found = reduce._ordinary(ask, program, program)
+    assert found == (asked if fails else []) and len(asked) == 1
+    assert smaller.elements(asked[0]) > 1

@@ -81,6 +81,10 @@ def test_what_stops_is_to_give_what_is_expected_once_it_runs(tmp_path, numbers):
     text = brief.brief(shown, *told).script(shown)
     code, said = run(tmp_path, text)
     assert code == 1 and "AssertionError" in said, said
+    hides = msgspec.structs.replace(
+        shown, hides=True
+    )  # what is like it gives wrong outputs: that is to be filed by itself
+    assert "expected" not in brief.brief(hides, *told).script(hides)
     right = text.replace(str(numbers), str([-1.0, 2.5]))
     assert right != text and run(tmp_path, right)[0] == 0
 
