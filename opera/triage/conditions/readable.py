@@ -147,7 +147,8 @@ def _other(_: Leaf, made: Leaf) -> Leaf:
 
 def sized(program: Program) -> list[Program]:
     """Return the program with axes of 1 made longer: of all tensors, of those of the first one's rank, and of the first alone;
-    all axes, all but the first, or the last ones. Of integers only the first tensor is: others may be indices.
+    all axes, all but the first, the last ones, or all but the last. Of integers only the first tensor is: others may be
+    indices.
 
     What was one number x, or x, x + 1, ..., goes on so. What has several elements already is no corner.
     """
@@ -189,12 +190,14 @@ def lettered(shape: tuple[int, ...]) -> Tensor:
 
 
 def _sizes(rank: int) -> Iterator[tuple[int, ...]]:
-    """Yield lengths of axes, of all, of all but the first, or of the last ones."""
+    """Yield lengths of axes, of all, of all but the first, of the last ones, or of all but the last: that may hold channels, or
+    the parts of a number."""
     if rank > 3:
         yield (1, *(2,) * (rank - 1))
     yield from ((2, 3), (3, 2)) if rank > 1 else ()
     for count in (rank, min(rank, 2), 1):
         yield (2,) * count
+    yield from [(*(2,) * (rank - 2), 3, 1)] if rank > 1 else ()
 
 
 def _few(program: Program) -> bool:

@@ -166,3 +166,10 @@ def test_what_is_empty_gets_infinities_at_last(shape: tuple[int, ...], told: boo
     held = Instance("onnx", "ReduceMax", {}, (Operand("data", Tensor.of(np.ones(shape, "f4"))),), ("y",), {})
     numbers = [smaller.leaves(x)[0].numbers().ravel().tolist() for x in readable.filled(held)]  # type: ignore[union-attr]
     assert (numbers[-2:] == [[-np.inf, -np.inf], [np.inf, np.inf]]) is told
+
+
+def test_an_axis_of_channels_or_of_parts_may_stay() -> None:
+    """A DFT of real numbers has one of 1 at its end, of complex ones of 2: no longer signal has another."""
+    signal = Tensor.of(np.ones((1, 1, 1, 1), np.float32))
+    call = Instance("onnx", "DFT", {}, (Operand("input", signal),), ("output",), {"opset": {"": 20}})
+    assert (2, 2, 3, 1) in [x.inputs[0].value.shape for x in readable.sized(call)]  # type: ignore[union-attr]
