@@ -15,7 +15,7 @@ import msgspec
 
 from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import Value
-from opera.programs.verdicts import INVALID, PASS
+from opera.programs.verdicts import FAILURES, INVALID, PASS
 from opera.triage.conditions import deciding, peculiar
 from opera.triage.conditions.deciding import Look
 from opera.triage.shrink import smaller
@@ -60,6 +60,13 @@ class Neighbours:
             return any(outcome.verdict == PASS for _, outcome in shown)
         own = set(_ranks(program))
         return not valid and (own <= self.ranks or own <= self.ranks | self._of_results)
+
+    def spoilt(self, program: Program) -> bool:
+        """Whether a larger failing program than the first one fails in another way where that passes, once one of these things
+        is taken away: it has another failure besides. Raises Spent."""
+        shown = [x for says in self.told for x in deciding.without(self.ask, program, says, self.defaults) or ()]
+        passes = any(outcome.verdict == PASS for _, outcome in shown)
+        return not passes and any(x.verdict in FAILURES and not self.ask.fails(x) for _, x in shown)
 
     def _full(self, program: Program) -> Program | None:
         """Return a program with the parameters of the first one that it lacks; None where it lacks none, or is another call."""

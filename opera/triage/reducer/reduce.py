@@ -46,6 +46,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import contrasts
 from opera.triage.conditions import circumstances, deciding, ordinary, readable
+from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.failure import NUMBERS, alike, as_wrong, words
 from opera.triage.reducer import exact, inner, older, settings, spare, typed, witness
 from opera.triage.reducer.asking import Asker, Budget
@@ -468,9 +469,15 @@ def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
         if not tried or (made is readable.occupied and not _is_empty(ask, (found or [program])[-1])):
             continue
         failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]
-        fair = ask.fair if made in corners else ask.stands
+        fair = ask.fair if made in corners else partial(_unspoilt, ask, program)
         found += list(itertools.islice((x for x in failing if fair(x) and not ask.faulted(x, first)), 1))
     return found
+
+
+def _unspoilt(ask: Asker, small: Program, program: Program) -> bool:
+    """Whether a program stands, and has no other failure besides that of a smaller one."""
+    known = ask.neighbours
+    return ask.stands(program) and (known is None or not Neighbours(ask, small, known.defaults).spoilt(program))
 
 
 def _returns_nothing(ask: Asker, program: Program, shown: Outcome) -> bool:

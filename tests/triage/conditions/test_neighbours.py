@@ -9,7 +9,7 @@ import pytest
 
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import CRASH, INVALID, PASS, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INVALID, PASS, Outcome
 from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.shrink import smaller
 
@@ -73,6 +73,15 @@ def test_what_a_parameter_less_passes_nowhere_is_taken_as_its_first_one_is(least
     assert known.told == ["mode='cubic'"]
     assert known.has(resize(1, 2, mode="cubic")) is stands, "of two axes nothing passes that the first one is"
     assert known.has(resize(1, 1, 1, mode="cubic"))
+
+
+@pytest.mark.parametrize(("beside", "spoilt"), [(PASS, False), (CRASH, False), (ABORT, True), (INVALID, False)])
+def test_a_larger_program_may_have_another_failure_besides(beside: str, spoilt: bool) -> None:
+    """OpenVINO's DFT of a signal of one number is right but for its shape; of a longer one the axis is another, too."""
+    ask = Compiler(lambda stated, rank: CRASH if stated else PASS if rank == 1 else beside)
+    known = Neighbours(ask, resize(1, mode="cubic"), DEFAULTS)  # type: ignore[arg-type]
+    assert known.told and known.spoilt(resize(2, 2, mode="cubic")) is spoilt
+    assert not known.spoilt(resize(2, mode="cubic"))
 
 
 def test_what_was_a_result_may_be_given_where_the_call_between_goes() -> None:
