@@ -244,8 +244,11 @@ def _further(reduced: Reduction) -> str:
 
 
 def _remarks(chosen: Choice) -> Iterator[str]:
-    """Yield that a certain form is shown where nothing is left to chance, and that a crash needs elements."""
+    """Yield that a certain form is shown where nothing is left to chance, that a crash needs elements, and of what it is as if
+    it were not given."""
     of, outcome = chosen.reduction, chosen.verdict.outcome
+    if of is not None and of.unheeded:
+        yield f"what it gives is what is right without {listed(of.unheeded)}, as if that were not given"
     if chosen.at:
         yield f"shown with {listed(chosen.at)}, which leaves nothing to chance; drawn at random it is wrong, too"
     if of is not None and of.bare and outcome.verdict in (CRASH, REFUSED, *DEATHS):

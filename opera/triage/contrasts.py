@@ -29,9 +29,9 @@ VALUES, DTYPES, ROWS = 6, 14, 8
 SOME = 3
 """Values that are told of a thing which does not matter, as far as was tried; but of those that LISTED names."""
 FAILS, LIKEWISE, PASSES, OTHERWISE = "fails", "likewise", "passes", "otherwise"
-WRONG, DIES = "wrong", "dies"
-"""What a program shows: the failure, the same words with other dtypes or numbers in them, none, another one; where the failure
-is that it stops, wrong outputs; and that it ends the process, where the failure does not."""
+WRONG = "wrong"
+"""What a program shows: the failure, the same words with other dtypes or numbers in them, none, another one; and, where the
+failure is that it stops, wrong outputs."""
 DTYPE, SHAPE = "dtype", "shape"
 LISTED = (DTYPE, "opset")
 RESULT = "its result"
@@ -74,9 +74,8 @@ class Contrast(msgspec.Struct, frozen=True):
     Attributes:
         what: `dilation`, `dtype of input`, `shape of input`, `input` (its numbers), `opset`.
         own: What the program has.
-        fails, passes, otherwise, likewise, wrong, dies: With what it fails in the same way, passes, fails in another way, says
-            the same with other dtypes or numbers, gives wrong outputs in place of stopping, and ends the process; the simplest
-            first.
+        fails, passes, otherwise, likewise, wrong: With what it fails in the same way, passes, fails in another way, says the
+            same with other dtypes or numbers, and gives wrong outputs in place of stopping; the simplest first.
     """
 
     what: str
@@ -86,7 +85,6 @@ class Contrast(msgspec.Struct, frozen=True):
     otherwise: tuple[str, ...] = ()
     likewise: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
-    dies: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -96,7 +94,7 @@ class Contrast(msgspec.Struct, frozen=True):
     @property
     def tells(self) -> bool:
         """Whether it fails no more in the same way with something else."""
-        return bool(self.passes or self.otherwise or self.wrong or self.dies)
+        return bool(self.passes or self.otherwise or self.wrong)
 
 
 class Change(NamedTuple):
@@ -198,7 +196,7 @@ def contrasts(program: Program, shown: Collection[tuple[Program, str]], *, value
     """Return what was changed alone of a program, those things first with which it passes.
 
     Args:
-        shown: Programs, and what each shows (FAILS, LIKEWISE, PASSES, OTHERWISE, WRONG, DIES).
+        shown: Programs, and what each shows (FAILS, LIKEWISE, PASSES, OTHERWISE, WRONG).
         value: Whether numbers are wrong. Where it passes with others of its own shape, or has too many to be told, what it does
             with some of another shape says nothing of shapes; nor does another dtype that does not hold its numbers. What has
             no elements is right whatever is computed, and says nothing of what has some.
@@ -257,7 +255,7 @@ def _row(what: str, form: str, own: str, told: Mapping[str, tuple[str, Change]],
 
     if form and what in called:
         what = f"{what} of {next(x.of for _, x in told.values())}"
-    return Contrast(what, own, of(FAILS), of(PASSES), of(OTHERWISE), of(LIKEWISE), of(WRONG), of(DIES))
+    return Contrast(what, own, of(FAILS), of(PASSES), of(OTHERWISE), of(LIKEWISE), of(WRONG))
 
 
 def _about(change: Change) -> str:
@@ -499,11 +497,11 @@ def rows(found: abc.Sequence[Contrast], *, wrong: bool, within: float | None = N
         within: The relative tolerance, where wrong ones are off by so little that right ones need not be right to the last bit.
     """
     right = "right" if within is None else f"right within {within:g}"
-    last = ("wrong otherwise" if wrong else "fails otherwise", "gives wrong outputs", "kills the process")
+    last = ("wrong otherwise" if wrong else "fails otherwise", "gives wrong outputs")
     heads = ("wrong", WORDED, right, *last) if wrong else ("fails so", WORDED, "runs", *last)
     no_matter = [x for x in found if not x.tells and not x.likewise and not x.what.startswith(LISTED)]
     for x in found:
-        told = zip(heads, ((x.own, *x.fails), x.likewise, x.passes, x.otherwise, x.wrong, x.dies), strict=True)
+        told = zip(heads, ((x.own, *x.fails), x.likewise, x.passes, x.otherwise, x.wrong), strict=True)
         if x not in no_matter:
             yield f"{x.what}: {'; '.join(f'{head} {_listed(values)}' for head, values in told if values)}"
     if no_matter:

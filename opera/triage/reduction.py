@@ -74,6 +74,7 @@ class Reduction(msgspec.Struct, frozen=True):
             (keras.ops.pad)`) or called inside (opera.triage.reducer.parts).
         whatever: Whether no simple call of the library passes of that input: it is told first then.
         operations: How many operations its one call becomes, of a library that tells (opera.libraries.Graphed).
+        unheeded: Parameters and inputs without which it is right, and whose wrong outputs are those of the program without.
         void: Of what ends while it is run, whether all outputs that are expected have no elements.
     """
 
@@ -116,6 +117,7 @@ class Reduction(msgspec.Struct, frozen=True):
     alias: str = ""
     whatever: bool = False
     void: bool = False
+    unheeded: tuple[str, ...] = ()
     operations: int = 0
     settings: tuple[str, ...] = ()
     named: tuple[tuple[str, str], ...] = ()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opera.programs.program import Argument, Call, Graph, Instance, Operand
 from opera.programs.values import Message, Optional, Sequence, Tensor
 from opera.triage import contrasts
-from opera.triage.contrasts import DIES, FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG, Contrast, change, rows
+from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG, Contrast, change, rows
 
 
 def call(*arrays: Any, opset: int = 22, **params: Any) -> Instance:
@@ -238,10 +238,8 @@ def test_each_thing_is_a_row_and_what_passes_comes_first():
     assert [*rows(worded, wrong=False)] == [
         "dtype: fails so for uint8; likewise, with other dtypes or numbers in the message, for float16, float32; runs for int64"
     ]
-    worse = (Contrast("factor", "1", passes=("2",), wrong=("5",), dies=("3",)),)
-    assert [*rows(worse, wrong=False)] == [
-        "factor: fails so for 1; runs for 2; gives wrong outputs for 5; kills the process for 3"
-    ]
+    worse = (Contrast("factor", "1", passes=("2",), wrong=("5",)),)
+    assert [*rows(worse, wrong=False)] == ["factor: fails so for 1; runs for 2; gives wrong outputs for 5"]
     assert next(rows(found, wrong=True, within=1e-07)).startswith(
         "bias: wrong for 0.8, 1.5; right within 1e-07 for 2.0"
     )
@@ -350,11 +348,7 @@ def test_a_shape_that_is_right_with_some_numbers_says_nothing_where_its_own_is_r
 numbers = st.integers(-3, 3)
 
 
-@given(
-    st.lists(
-        st.tuples(numbers, numbers, st.sampled_from([FAILS, PASSES, OTHERWISE, LIKEWISE, DIES, WRONG])), max_size=12
-    )
-)
+@given(st.lists(st.tuples(numbers, numbers, st.sampled_from([FAILS, PASSES, OTHERWISE, LIKEWISE, WRONG])), max_size=12))
 def test_nothing_is_told_that_was_not_seen(tried):
     """No value stands on two sides, and each was seen to do as is said, all else being as it is."""
     own = call(DATA, a=0, b=0)
@@ -366,7 +360,6 @@ def test_nothing_is_told_that_was_not_seen(tried):
             (x.passes, PASSES),
             (x.otherwise, OTHERWISE),
             (x.likewise, LIKEWISE),
-            (x.dies, DIES),
             (x.wrong, WRONG),
         )
         for values, how in told:

@@ -25,6 +25,7 @@ from opera.triage.failure import NUMBERS, clearly, same_words, says_the_same
 from opera.triage.reducer import exact
 from opera.triage.reducer.asking import STOPS, Asker
 from opera.triage.sentence import RETURNED
+from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 
 MOST = 32
@@ -177,6 +178,31 @@ def _others(ask: Asker, program: Program) -> Iterator[Contrast]:
         yield Contrast(contrasts.OUTPUT, own, **{how: tuple(others) for how, others in told.items()})
 
 
+def unheeded(ask: Asker, program: Program, defaults: smaller.Defaults) -> tuple[str, ...]:
+    """Return the parameters and inputs without which a wrong program is right, and of which it is as if they were not given:
+    its wrong outputs are those of the program without, which is asked as if these were expected of it. Zeros and ones may be
+    so by chance.
+    """
+    target, found = ask.outcomes.get(program.id), list[str]()
+    if target is None or target.verdict != INCONSISTENT or "drawn" in target.details:
+        return ()
+    with suppress(Spent):
+        for x in smaller.traits(program, defaults):
+            made = None if x.kind == "dtype" else smaller.applied(x.without, program)
+            if made is None or made == program or ask.look([made])[0].verdict != PASS:
+                continue
+            expected = ask.reference(made)
+            if expected is not None and _tell(expected) and ask.stated(program, expected).verdict == PASS:
+                found.append(x.name)
+    return tuple(dict.fromkeys(found))
+
+
+def _tell(outputs: Iterable[Value]) -> bool:
+    """Whether outputs hold numbers beside 0, 1 and -1."""
+    found = [x.numbers() for x in outputs if isinstance(x, Tensor) and x.dtype not in ("string", "bool")]
+    return any((abs(x) != 1)[x != 0].any() for x in found)
+
+
 def _of_output(ask: Asker, target: Outcome, program: Program, shown: Outcome) -> str:
     """Return what a program shows that is asked for another output; nothing where that is not to be told. Raises Spent."""
     if shown.verdict == PASS:
@@ -205,8 +231,8 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     if _as_a_script(target, shown) if judged else fails:
         confirmed = not wrong or (_of_a_kind(target, shown) and ask.passed([program], [True]) == [True])
         return contrasts.FAILS if confirmed else ""
-    if target.verdict != ABORT and shown.verdict == ABORT:  # another program may have spoilt the worker
-        return contrasts.DIES if ask.afresh(program).verdict == ABORT else ""
+    if target.verdict != ABORT and shown.verdict == ABORT:
+        return ""  # another program may have spoilt the worker, or its settings, which no script has
     if fails:
         return contrasts.LIKEWISE if says_the_same(target, shown) else ""
     if target.verdict == UNSTABLE and shown.verdict in (INCONSISTENT, UNSTABLE):

@@ -50,7 +50,7 @@ from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.failure import NUMBERS, alike, as_wrong, words
 from opera.triage.reducer import exact, inner, older, settings, spare, typed, witness
 from opera.triage.reducer.asking import Asker, Budget
-from opera.triage.reducer.changed import alone, outputs
+from opera.triage.reducer.changed import alone, outputs, unheeded
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder, with_numbers
 from opera.triage.reducer.parts import inside, parts
@@ -159,7 +159,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             minimise(kept[-1], defaults, ask, kept.append)
         spare.calls(ask, kept)
         spare.outputs(ask, kept)
-        for retype in (typed.of_one_dtype, typed.widened, typed.odd_one):
+        for retype in (typed.of_one_dtype, typed.widened, typed.odd_one, typed.swapped):
             kept += retype(ask, kept[-1])
         spare.parameters(ask, kept, defaults)
         kept += _revealing(ask, kept[-1])
@@ -223,6 +223,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         *contrasts.comes(reduction.besides, found),
         *outputs(ask, found, (*reduction.besides, *reduction.circumstances)),
     )
+    without = unheeded(ask, found, defaults)
     written = ""
     with suppress(Spent):
         written = ask.written(found)
@@ -246,6 +247,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         parts=tuple(dict.fromkeys((*within, *reduction.parts))),
         rounded=rounded,
         alias=another if another in named else "",
+        unheeded=without,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from opera.programs.program import Program
@@ -62,6 +63,27 @@ def odd_one(ask: Asker, program: Program) -> list[Program]:
     if len(failing) != 1 or ask.excused(failing[0]) or ask.passed(failing, [True], lenient=True) != [True]:
         return []
     return failing if ask.agreed(failing[0]) and ask.stands(failing[0]) else []
+
+
+def swapped(ask: Asker, program: Program) -> list[Program]:
+    """Exchange two dtypes with which it stops, where it runs with the second alone, and not with the first: who casts the one
+    to the other meets nothing else then (a Pow of int32 and float32 on TVM, which has none of integers).
+    """
+    found = list(dict.fromkeys(x.dtype for x in smaller.leaves(program)))
+    if len(found) != 2 or ask.outcomes[program.id].verdict not in (CRASH, REFUSED):
+        return []
+    first, second = found
+    pairs = ((second, first), (first, second))
+    alone = [smaller.applied(partial(smaller.as_dtype, dtype=x, other=y), program) for x, y in pairs]
+    known = [x for x in alone if x is not None]
+    if [x.verdict == PASS for x in ask.look(known)] != [False, True]:
+        return []
+    other = {first: second, second: first}
+    return _failing(ask, smaller.applied(lambda x: smaller.mapped(x, partial(_exchanged, other=other)), program))
+
+
+def _exchanged(leaf: smaller.Leaf, other: Mapping[str, str]) -> smaller.Leaf:
+    return simpler.as_dtype(leaf, leaf.dtype, other[leaf.dtype])
 
 
 def _failing(ask: Asker, made: Program | None) -> list[Program]:

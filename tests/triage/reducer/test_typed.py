@@ -92,3 +92,20 @@ def test_the_dtype_stays_where_nobody_runs_it_otherwise_or_a_limit_is_documented
     assert typed.odd_one(cast(Any, asked), program)
     setattr(asked, guard, {"beside": [], "documented": True}.get(guard, False))
     assert typed.odd_one(cast(Any, asked), program) == []
+
+
+@pytest.mark.parametrize(
+    ("stops", "made"),
+    [
+        ([(I, F), (F, I), (I, I)], (F, I)),  # a Pow of TVM's, which has none of integers
+        ([(I, F), (F, I)], None),  # with the first alone it runs as it is
+        ([(I, F), (F, I), (I, I), (F, F)], None),
+        ([(I, F), (I, I)], None),  # the other way round it does not stop
+    ],
+)
+def test_two_dtypes_are_exchanged_where_it_runs_with_the_second_alone(
+    stops: Collection[tuple[str, ...]], made: tuple[str, ...] | None
+) -> None:
+    program = call("Pow", I, F)
+    found = typed.swapped(cast(Any, Asked(program, stops)), program)
+    assert [of(x) for x in found] == ([made] if made else [])
