@@ -248,7 +248,7 @@ def _remarks(chosen: Choice) -> Iterator[str]:
     it were not given."""
     of, outcome = chosen.reduction, chosen.verdict.outcome
     if of is not None and of.unheeded:
-        yield f"what it gives is what is right without {listed(of.unheeded)}, as if that were not given"
+        yield f"it gives what is right without {listed(of.unheeded)}, as if that were not given"
     if chosen.at:
         yield f"shown with {listed(chosen.at)}, which leaves nothing to chance; drawn at random it is wrong, too"
     if of is not None and of.bare and outcome.verdict in (CRASH, REFUSED, *DEATHS):

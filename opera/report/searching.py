@@ -56,7 +56,9 @@ def of(frontend: str, chosen: Choice, operator: str, laid: Blame | None) -> str:
         name = tracker(frontend, chosen.verdict.frontend, laid)
     except UsageError:
         return ""
-    return address(name, "" if chosen.incidental else operator, chosen.sure, chosen.verdict.outcome)
+    unheeded = [f"{x} given" for x in (chosen.reduction.unheeded if chosen.reduction is not None else ())]
+    told = dict.fromkeys((*unheeded, *chosen.sure))
+    return address(name, "" if chosen.incidental else operator, told, chosen.verdict.outcome)
 
 
 def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
