@@ -143,7 +143,9 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, issues: Kn
         finding=finding.id,
         tracker=wanted,
         form=trackers.named(wanted).form,
-        search=searching.address(wanted, "" if shown.incidental else program.operator, shown.sure, outcome),
+        search=searching.address(
+            wanted, "" if shown.incidental else program.operator, searching.decides(shown), outcome
+        ),
         title=_titled(begins, line, by, hidden),
         sentence=_in_a_row(told.sentence, hidden),
         library=trackers.TITLES.get(library, library),

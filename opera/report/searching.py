@@ -56,9 +56,13 @@ def of(frontend: str, chosen: Choice, operator: str, laid: Blame | None) -> str:
         name = tracker(frontend, chosen.verdict.frontend, laid)
     except UsageError:
         return ""
+    return address(name, "" if chosen.incidental else operator, decides(chosen), chosen.verdict.outcome)
+
+
+def decides(chosen: Choice) -> tuple[str, ...]:
+    """Return what surely decides, that first of which it is as if it were not given."""
     unheeded = [f"{x} given" for x in (chosen.reduction.unheeded if chosen.reduction is not None else ())]
-    told = dict.fromkeys((*unheeded, *chosen.sure))
-    return address(name, "" if chosen.incidental else operator, told, chosen.verdict.outcome)
+    return (*unheeded, *chosen.sure)
 
 
 def words(operator: str, told: Iterable[str], outcome: Outcome) -> list[str]:
