@@ -7,7 +7,7 @@ script of such a program would fail still once the bug is mended.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Protocol
 
@@ -16,7 +16,7 @@ import msgspec
 from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import Value
 from opera.programs.verdicts import FAILURES, INVALID, PASS
-from opera.triage.conditions import deciding, peculiar
+from opera.triage.conditions import deciding, forms, peculiar
 from opera.triage.conditions.deciding import Look
 from opera.triage.shrink import smaller
 from opera.triage.shrink.smaller import Defaults
@@ -47,7 +47,7 @@ class Neighbours:
         that the first one has besides: so its ranks, shapes and values are taken. Raises Spent.
 
         Where nothing can be said, because nothing is known to pass or the library rejects what it would be, it must keep the
-        ranks of the first one.
+        ranks of the first one, or pass with tensors of these ranks that have all one shape.
         """
         valid = False
         for says in self.told:
@@ -59,7 +59,24 @@ class Neighbours:
             shown = [x for says in self.told for x in deciding.without(self.ask, full, says, self.defaults) or ()]
             return any(outcome.verdict == PASS for _, outcome in shown)
         own = set(_ranks(program))
-        return not valid and (own <= self.ranks or own <= self.ranks | self._of_results)
+        return not valid and (own <= self.ranks or own <= self.ranks | self._of_results or self._taken(program))
+
+    def _taken(self, program: Program) -> bool:
+        """Whether a call of the first one's operator passes with axes of 1 alone, or the shape of its first tensor for all of
+        its rank. Raises Spent."""
+        found = smaller.leaves(program)
+        if not isinstance(program, Instance) or program.operator != self.program.operator or len(found) < 2:
+            return False
+
+        def change(leaf: smaller.Leaf, shape: tuple[int, ...]) -> smaller.Leaf:
+            rank = len(leaf.shape)
+            return forms.shaped(leaf, shape if shape and len(shape) == rank else (1,) * rank)
+
+        made = [
+            smaller.applied(partial(smaller.mapped, change=partial(change, shape=x)), program)
+            for x in ((), found[0].shape)
+        ]
+        return any(x.verdict == PASS for x in self.ask.look([x for x in made if x is not None and x != program]))
 
     def spoilt(self, program: Program) -> bool:
         """Whether a larger failing program than the first one fails in another way where that passes, once one of these things

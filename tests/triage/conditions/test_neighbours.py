@@ -84,6 +84,27 @@ def test_a_larger_program_may_have_another_failure_besides(beside: str, spoilt: 
     assert not known.spoilt(resize(2, mode="cubic"))
 
 
+@pytest.mark.parametrize(("alike", "taken"), [(PASS, True), (CRASH, False)])
+def test_ranks_are_taken_where_tensors_of_one_shape_pass(alike: str, taken: bool) -> None:
+    """OpenVINO's GatherElements wants one shape of both, whatever their rank: no condition that it has may be left out."""
+
+    def gather(*shapes: tuple[int, ...]) -> Instance:
+        operands = (Operand(f"x{n}", Tensor.of(np.zeros(x, "i8"))) for n, x in enumerate(shapes))
+        return Instance("onnx", "GatherElements", {}, tuple(operands), ("Y",), {"opset": {"": 13}})
+
+    class Taking(Compiler):
+        def look(self, programs: list[Program]) -> list[Outcome]:
+            shapes = [[leaf.shape for leaf in smaller.leaves(x)] for x in programs]
+            return [Outcome(alike if len(set(x)) == 1 and len(x[0]) == 2 else CRASH) for x in shapes]
+
+        def reference(self, program: Program) -> list[Value] | None:
+            return None
+
+    known = Neighbours(Taking(lambda stated, rank: CRASH), gather((2, 2, 1), (1, 1, 1)), {})  # type: ignore[arg-type]
+    assert not known.told
+    assert known.has(gather((2, 2), (1, 1))) is taken and not known.has(gather((2,), (1,)))
+
+
 def test_what_was_a_result_may_be_given_where_the_call_between_goes() -> None:
     """Of a program of several calls, where nothing is known to pass: a tensor of the rank that the result had, and no other."""
     rows = Operand("x", Tensor.of(np.ones((1, 2), "f4")))

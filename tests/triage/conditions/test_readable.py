@@ -98,6 +98,8 @@ class Asker:
 
     fair = stands
 
+    neighbours = None
+
     def faulted(self, program: Program, first: Program) -> bool:
         return False
 
