@@ -251,7 +251,8 @@ def _remarks(chosen: Choice) -> Iterator[str]:
         yield f"it gives what is right without {listed(of.unheeded)}, as if that were not given"
     if chosen.at:
         yield f"shown with {listed(chosen.at)}, which leaves nothing to chance; drawn at random it is wrong, too"
-    if of is not None and of.bare and outcome.verdict in (CRASH, REFUSED, *DEATHS):
+    wrong = of is not None and any("0" in shape.split("x") for x in of.contrasts for shape in x.wrong)
+    if of is not None and of.bare and not wrong and outcome.verdict in (CRASH, REFUSED, *DEATHS):
         first = next((x.name for x in of.program().program.inputs if isinstance(x.value, Tensor | RandomTensor)), "")
         yield f"programs near it in which {first or 'the first tensor'} has no elements run"
 

@@ -222,6 +222,8 @@ def test_what_gets_further_than_a_crash_is_counted_and_that_others_run_without_e
     assert [*_remarks(Choice(shown, shown, of))] == []
     bare = Choice(shown, shown, msgspec.structs.replace(of, bare=True))
     assert [*_remarks(bare)] == ["programs near it in which data has no elements run"]
+    wrong = msgspec.structs.replace(of, bare=True, contrasts=(Contrast("shape of data", "1", wrong=("0x1",)),))
+    assert [*_remarks(Choice(shown, shown, wrong))] == [], "they run, with wrong outputs"
     unheeded = msgspec.structs.replace(of, unheeded=("antialias",), outcome=Outcome("inconsistent"))
     assert [*_remarks(Choice(shown, shown, unheeded))] == [
         "it gives what is right without antialias, as if that were not given"

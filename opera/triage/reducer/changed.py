@@ -18,7 +18,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
 from opera.triage import contrasts
-from opera.triage.conditions import around, near
+from opera.triage.conditions import around, deciding, near
 from opera.triage.conditions.features import PLACES
 from opera.triage.contrasts import Contrast
 from opera.triage.failure import NUMBERS, clearly, same_words, says_the_same
@@ -176,6 +176,20 @@ def _others(ask: Asker, program: Program) -> Iterator[Contrast]:
     if told:
         own = program.outputs[named[0]]
         yield Contrast(contrasts.OUTPUT, own, **{how: tuple(others) for how, others in told.items()})
+
+
+def comes(ask: Asker, program: Program, besides: Iterable[str], defaults: smaller.Defaults) -> Iterator[Contrast]:
+    """Yield how inputs come to the model, as far as a failure needs that, and whether it is right with what they may be in its
+    place: it may be wrong then of something else. Nothing, where there is no time left to ask.
+    """
+    with suppress(Spent):
+        for says in besides:
+            for x in contrasts.comes([says], program):
+                shown = {now.verdict for _, now in deciding.without(ask, program, says, defaults) or ()}
+                if shown and PASS not in shown:
+                    yield msgspec.structs.replace(x, passes=(), wrong=x.passes if INCONSISTENT in shown else ())
+                else:
+                    yield x
 
 
 def unheeded(ask: Asker, program: Program, defaults: smaller.Defaults) -> tuple[str, ...]:

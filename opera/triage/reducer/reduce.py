@@ -50,7 +50,7 @@ from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.failure import NUMBERS, alike, as_wrong, words
 from opera.triage.reducer import exact, inner, older, settings, spare, typed, witness
 from opera.triage.reducer.asking import Asker, Budget
-from opera.triage.reducer.changed import alone, outputs, unheeded
+from opera.triage.reducer.changed import alone, comes, outputs, unheeded
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder, with_numbers
 from opera.triage.reducer.parts import inside, parts
@@ -220,7 +220,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     ask.budget = Budget(ALONE * seconds)
     shown = (
         *contrasts.contrasts(found, alone(ask, found, outcome), value=outcome.symptom in NUMBERS),
-        *contrasts.comes(reduction.besides, found),
+        *comes(ask, found, reduction.besides, defaults),
         *outputs(ask, found, (*reduction.besides, *reduction.circumstances)),
     )
     without = unheeded(ask, found, defaults)

@@ -445,3 +445,16 @@ def test_of_what_it_is_as_if_it_were_not_given_is_told(without: float, right: bo
     assert changed.unheeded(ask, own, {"Resize": {"antialias": 0}}) == told
     ask.outcomes[own.id] = Outcome(CRASH, "load")
     assert changed.unheeded(ask, own, {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "passes", "wrong"), [(PASS, True, False), (INCONSISTENT, False, True), (CRASH, False, False)]
+)
+def test_how_an_input_comes_is_right_only_if_it_was_seen(
+    verdict: str, passes: bool, wrong: bool, monkeypatch: Any
+) -> None:
+    """OpenVINO's DFT takes a length that is a constant, and returns a wrong shape."""
+    own = Instance("onnx", "DFT", {}, (Operand("length", Tensor.of(np.int64([1]))),), ("Y",), {})
+    monkeypatch.setattr(changed.deciding, "without", lambda *_: [(own, Outcome(verdict))])
+    [told] = changed.comes(Asker(None, Question(frontend="f")), own, ["length is no constant", "k=1"], {})  # type: ignore
+    assert (bool(told.passes), bool(told.wrong)) == (passes, wrong) and told.own == "an input"
