@@ -59,7 +59,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import route as routes
 from opera.triage.conditions import peculiar, removable, telling
-from opera.triage.contrasts import RESULT
+from opera.triage.contrasts import RESULT, UNREAD
 from opera.triage.distinct import causes, kinship
 from opera.triage.doubts import inadmissible, spoken_of, stated
 from opera.triage.evidence import ALIKE, Evidence, evidence
@@ -81,7 +81,7 @@ from opera.triage.part import (
 )
 from opera.triage.reproducers import scripts
 from opera.triage.reproducers.choice import Choice, choose
-from opera.triage.sentence import CONSTANT_RESULT, NO_CONSTANT
+from opera.triage.sentence import CONSTANT_RESULT, NO_CONSTANT, UNUSED
 from opera.triage.shrink import simpler, smaller
 
 NOWHERE = Provenance("blame", "", "")
@@ -171,7 +171,9 @@ def route(chosen: Choice, laid: Blame | None) -> str:
     if failed.outcome.verdict == UNSTABLE or "drawn" in failed.outcome.details:  # such a number may be right by luck
         given = []
     by = routes.route(failed.frontend, failed.variant, shown, given, other if crashes else (), crashes=crashes)
-    return "; ".join(filter(None, (by, _broken(laid), CONSTANT_RESULT if _hangs_on_nothing(chosen) else "")))
+    of = chosen.reduction.contrasts if chosen.reduction is not None else ()
+    whose = UNUSED if any(x.what == UNREAD for x in of) else CONSTANT_RESULT
+    return "; ".join(filter(None, (by, _broken(laid), whose if _hangs_on_nothing(chosen) else "")))
 
 
 def _hangs_on_nothing(chosen: Choice) -> bool:

@@ -30,9 +30,10 @@ EXPORTING = {
     "infer": "makes of {} a model that does not run",
 }
 """Stage → what an exporter did that is under test: what follows the export only shows what it is worth."""
-CONSTANT_RESULT = "its result hangs on no input"
-"""What is told beside the route of a simple call of which that is declared: what loses it loses whatever is constant."""
-WHOSE_RESULT = "a model whose result hangs on no input"
+CONSTANT_RESULT, UNUSED = "its result hangs on no input", "its first input is not used"
+"""What is told beside the route of a simple call of which that is declared: what loses it loses whatever is constant, or what
+drops its input drops whatever is not used, which was seen of another model."""
+WHOSE = {CONSTANT_RESULT: "a model whose result hangs on no input", UNUSED: "a model whose first input is not used"}
 """How the same is told before the operator, where nothing else decides."""
 NOTHING_LEFT = "where no operator is left of it"
 DECLARED_OTHERWISE = "DeclaredOtherwise"
@@ -234,9 +235,10 @@ def _what(
     Where the operator is incidental, and all that decides is what it is given, that comes first.
     """
     told = list(deciding)
-    constant = CONSTANT_RESULT in route and not told  # nor does it matter what is called then
+    whose = next((x for x in WHOSE if x in route), "")
+    constant = bool(whose) and not told  # nor does it matter what is called then
     if constant:
-        route = "; ".join(x for x in route.split("; ") if x != CONSTANT_RESULT)
+        route = "; ".join(x for x in route.split("; ") if x != whose)
     if most is not None and len(route) > ROUTE:
         route = route.partition(";")[0]
     if incidental and told and all(map(GIVEN.search, told)):
@@ -251,7 +253,7 @@ def _what(
         outcome.verdict == verdicts.INCONSISTENT and outcome.symptom == "dtype" and lowered(outcome.conversion_function)
     )
     inner = "" if typed else _inner(named, outcome.conversion_function)  # of what dtype it is a cast behind it decides
-    inner = "" if inner == NOTHING_LEFT and (constant or CONSTANT_RESULT in route) else inner
+    inner = "" if inner == NOTHING_LEFT and whose else inner
     place = ", ".join(filter(None, (inner, route)))
     others = [x for x in others if x not in place.split()]
     also = (
@@ -259,7 +261,7 @@ def _what(
     )
     notes = "; ".join(filter(None, (place, also)))
     if constant:
-        return f"{WHOSE_RESULT} ({'; '.join(filter(None, (brief(operator), notes)))})"
+        return f"{WHOSE[whose]} ({'; '.join(filter(None, (brief(operator), notes)))})"
     return f"{brief(operator)}{_decided(told, most)}{f' ({notes})' if notes else ''}"
 
 

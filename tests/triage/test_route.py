@@ -16,12 +16,12 @@ from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, 
 from opera.store.rows import Verdict
 from opera.triage import blame, part
 from opera.triage.blame import Subject
-from opera.triage.contrasts import RESULT, Contrast
+from opera.triage.contrasts import FIRST, RESULT, UNREAD, Contrast
 from opera.triage.part import AS_FOUND, OTHER, ROUTE, SEVERAL, Tried
 from opera.triage.reducer.asking import captured
 from opera.triage.reduction import Reduction
 from opera.triage.reproducers.choice import Choice
-from opera.triage.sentence import CONSTANT_RESULT
+from opera.triage.sentence import CONSTANT_RESULT, UNUSED
 
 WRONG = Outcome(
     INCONSISTENT, "infer", "value", "output 'y': 1 of 2", details={"output": "y", "index": "[0]", "actual": 3.0}
@@ -142,6 +142,12 @@ def test_what_loses_a_constant_is_told_as_that(operator: str, dtype: str, sympto
     form = captured(instance(f"keras.ops.{operator}", {}, x=np.ones(2, dtype))).form()
     found = Reduction("F1", "e", "openvino-keras", "live", "t", form, shown)
     assert (CONSTANT_RESULT in blame.route(Choice(failed, failed, found), None)) is told
+    unread = msgspec.structs.replace(
+        found, contrasts=(Contrast(UNREAD, "the only one", (FIRST,), ("the last of two",)),)
+    )
+    assert (
+        UNUSED in blame.route(Choice(failed, failed, unread), None)
+    ) is told  # it drops an input, whatever is returned
     taken = (Contrast(RESULT, "an output of the model", passes=("what negative takes",)),)
     found = msgspec.structs.replace(found, contrasts=taken)  # which hangs on no input either, and is right
     assert CONSTANT_RESULT not in blame.route(Choice(failed, failed, found), None)

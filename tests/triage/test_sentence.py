@@ -14,6 +14,7 @@ from opera.triage.route import OTHERWISE, RIGHT, route
 from opera.triage.sentence import (
     CONSTANT_RESULT,
     SHORT,
+    UNUSED,
     apart,
     reads_as_invalid,
     reads_as_refusal,
@@ -537,5 +538,7 @@ def test_of_a_model_whose_result_hangs_on_no_input_that_comes_first() -> None:
         title("zeros_like", shown, route=route_),
     ]
     assert all(where in x and x.count("no input") == 1 for x in lines)
+    unused = sentence("OpenVINO", "new_ones", shown, route=f"as an exported program; {UNUSED}")
+    assert "a model whose first input is not used (new_ones; as an exported program)" in unused
     told = title("zeros_like", shown, ["dtype=torch.int8"], route=CONSTANT_RESULT)
     assert told.startswith("zeros_like with dtype=torch.int8 (its result hangs on no input)")

@@ -35,6 +35,21 @@ def negated(program: Program) -> list[Program]:
     return [Graph(program.library, inputs, (first, x), (made,)) for x in calls]
 
 
+def unread(program: Program) -> list[Program]:
+    """Return models of two inputs like the first of a call, of which the second alone is negated, and the first alone; none
+    where no library knows how."""
+    if not isinstance(program, Instance) or (library := _negating(program)) is None:
+        return []
+    given = next((x for x in program.inputs if isinstance(x.value, Tensor) and x.value.dtype in NEGATED), None)
+    if given is None:
+        return []
+    inputs = tuple(msgspec.structs.replace(given, name=x) for x in ("first", "second"))
+    made = next(iter(program.outputs), "") or "output_0"
+    truth = isinstance(given.value, Tensor) and given.value.dtype == "bool"
+    calls = (library.negations(program, x.name, made)[truth] for x in reversed(inputs))
+    return [Graph(program.library, inputs, (x,), (made,)) for x in calls]
+
+
 def computable(program: Program, value: Value) -> bool:
     """Whether another call can make what an input of a call is: numbers or truth values, if its library knows how."""
     held = isinstance(value, Tensor) and value.dtype in NEGATED

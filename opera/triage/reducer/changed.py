@@ -134,6 +134,7 @@ def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Con
         for x in right[:1]:
             behind = f"what {x.operators[-1]} takes, whose own result is returned"
             yield Contrast(contrasts.RESULT, "an output of the model", passes=(behind,))
+    yield from _unread(ask, program) if simplest.is_constant(program) else ()
     first = near.alone(program)
     if first is not None and ask.vanished(first):
         named = [n for n, x in enumerate(program.outputs) if x]
@@ -145,6 +146,16 @@ def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Con
         what = "outputs of the node" if node else "outputs that are returned"
         yield Contrast(what, own, passes=(f"the {PLACES[0]} alone",))
     yield from _others(ask, program)
+
+
+def _unread(ask: Asker, program: Program) -> Iterator[Contrast]:
+    """Yield whether it is that an input is not used, where what hangs on none fails: so does a model then whose result hangs on
+    its second input alone, and none whose second one is not used."""
+    target = ask.outcomes.get(program.id)
+    with suppress(Spent):
+        shown = ask.look(around.unread(program)) if target is not None and target.verdict in STOPS else []
+        if target is not None and len(shown) == 2 and _alike(target, shown[0]) and shown[1].verdict == PASS:
+            yield Contrast(contrasts.UNREAD, "the only one", fails=(contrasts.FIRST,), passes=("the last of two",))
 
 
 def _others(ask: Asker, program: Program) -> Iterator[Contrast]:

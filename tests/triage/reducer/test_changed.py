@@ -458,3 +458,16 @@ def test_how_an_input_comes_is_right_only_if_it_was_seen(
     monkeypatch.setattr(changed.deciding, "without", lambda *_: [(own, Outcome(verdict))])
     [told] = changed.comes(Asker(None, Question(frontend="f")), own, ["length is no constant", "k=1"], {})  # type: ignore
     assert (bool(told.passes), bool(told.wrong)) == (passes, wrong) and told.own == "an input"
+
+
+@pytest.mark.parametrize(("first", "second", "told"), [(CRASH, PASS, True), (CRASH, CRASH, False), (PASS, PASS, False)])
+def test_that_a_first_input_is_not_used_is_told_of_what_hangs_on_none(first: str, second: str, told: bool) -> None:
+    """OpenVINO takes the first input of an exported program for the module itself where nothing uses it."""
+    ones = (Operand("input", Tensor.of(np.float32([1, 2]))),)
+    call = Instance("torch", "torch.Tensor.new_ones", {"size": 1}, ones, (), {"kind": "method"})
+    ask = Asker(None, Question(frontend="openvino-torch"))  # type: ignore[arg-type]
+    ask.outcomes = {call.id: Outcome(CRASH)}
+    ask.look = lambda asked: [Outcome(second if x.calls[0].inputs[0].of == "first" else first) for x in asked]  # type: ignore
+    rows = [*changed._unread(ask, call)]
+    assert [(x.what, x.fails) for x in rows] == [(contrasts.UNREAD, (contrasts.FIRST,))] * told
+    assert not [*changed._unread(Asker(None, Question(frontend="f")), call)], "it was not asked about"  # type: ignore
