@@ -36,18 +36,21 @@ def negated(program: Program) -> list[Program]:
 
 
 def unread(program: Program) -> list[Program]:
-    """Return models of two inputs like the first of a call, of which the second alone is negated, and the first alone; none
-    where no library knows how."""
+    """Return models of two inputs, of which a call that uses none of what it is given takes the first, and the second is
+    negated; and the other way round; none of calls that take more, or where no library knows how."""
     if not isinstance(program, Instance) or (library := _negating(program)) is None:
         return []
-    given = next((x for x in program.inputs if isinstance(x.value, Tensor) and x.value.dtype in NEGATED), None)
-    if given is None:
+    given = [x for x in program.inputs if x.value is not None]
+    if len(given) != 1 or not isinstance(held := given[0].value, Tensor) or held.dtype not in NEGATED:
         return []
-    inputs = tuple(msgspec.structs.replace(given, name=x) for x in ("first", "second"))
-    made = next(iter(program.outputs), "") or "output_0"
-    truth = isinstance(given.value, Tensor) and given.value.dtype == "bool"
-    calls = (library.negations(program, x.name, made)[truth] for x in reversed(inputs))
-    return [Graph(program.library, inputs, (x,), (made,)) for x in calls]
+    inputs = tuple(msgspec.structs.replace(given[0], name=x) for x in ("first", "second"))
+    found = list[Program]()
+    for unused, used in (("first", "second"), ("second", "first")):
+        own = Call(program.operator, program.params, (Argument(given[0].name, unused),), ("result",), program.context)
+        other = library.negations(program, used, "negated")[held.dtype == "bool"]
+        calls = (own, other) if unused == "first" else (other, own)
+        found.append(Graph(program.library, inputs, calls, ("result", "negated")))
+    return found
 
 
 def computable(program: Program, value: Value) -> bool:

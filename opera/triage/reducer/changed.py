@@ -149,12 +149,15 @@ def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Con
 
 
 def _unread(ask: Asker, program: Program) -> Iterator[Contrast]:
-    """Yield whether it is that an input is not used, where what hangs on none fails: so does a model then whose result hangs on
-    its second input alone, and none whose second one is not used."""
+    """Yield whether it is that an input is not used, where what hangs on none fails: so does a model then that uses its second
+    input alone, and none that uses its first."""
     target = ask.outcomes.get(program.id)
     with suppress(Spent):
         shown = ask.look(around.unread(program)) if target is not None and target.verdict in STOPS else []
-        if target is not None and len(shown) == 2 and _alike(target, shown[0]) and shown[1].verdict == PASS:
+        if target is None or len(shown) != 2 or shown[1].verdict != PASS:
+            return
+        stops = (shown[0].verdict, shown[0].stage) == (target.verdict, target.stage)
+        if stops and same_words(target, shown[0]):  # of an input of several, as another exception
             yield Contrast(contrasts.UNREAD, "the only one", fails=(contrasts.FIRST,), passes=("the last of two",))
 
 
