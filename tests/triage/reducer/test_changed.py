@@ -466,8 +466,15 @@ def test_that_a_first_input_is_not_used_is_told_of_what_hangs_on_none(first: str
     ones = (Operand("input", Tensor.of(np.float32([1, 2]))),)
     call = Instance("torch", "torch.Tensor.new_ones", {"size": 1}, ones, (), {"kind": "method"})
     ask = Asker(None, Question(frontend="openvino-torch"))  # type: ignore[arg-type]
-    ask.outcomes = {call.id: Outcome(CRASH)}
-    ask.look = lambda asked: [Outcome(second if x.calls[0].inputs[0].of == "first" else first) for x in asked]  # type: ignore
+    said = "Type/shape was set to non-existent input"
+    ask.outcomes = {call.id: Outcome(CRASH, "load", "OpConversionFailure", said)}
+
+    def shows(x: Any) -> Outcome:
+        assert [y.operator == call.operator for y in x.calls].count(True) == 1 and x.outputs == ("result", "negated")
+        own = next(y for y in x.calls if y.operator == call.operator)
+        return Outcome(first if own.inputs[0].of == "first" else second, "load", "GeneralFailure", said)
+
+    ask.look = lambda asked: [*map(shows, asked)]  # type: ignore[method-assign]
     rows = [*changed._unread(ask, call)]
     assert [(x.what, x.fails) for x in rows] == [(contrasts.UNREAD, (contrasts.FIRST,))] * told
     assert not [*changed._unread(Asker(None, Question(frontend="f")), call)], "it was not asked about"  # type: ignore
