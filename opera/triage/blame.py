@@ -173,7 +173,8 @@ def route(chosen: Choice, laid: Blame | None) -> str:
     by = routes.route(failed.frontend, failed.variant, shown, given, other if crashes else (), crashes=crashes)
     of = chosen.reduction.contrasts if chosen.reduction is not None else ()
     whose = UNUSED if any(x.what == UNREAD for x in of) else CONSTANT_RESULT
-    return "; ".join(filter(None, (by, _broken(laid), whose if _hangs_on_nothing(chosen) else "")))
+    first = whose if _hangs_on_nothing(chosen) else ""  # a title may have room for the first part alone
+    return "; ".join(filter(None, (first, by, _broken(laid))))
 
 
 def _hangs_on_nothing(chosen: Choice) -> bool:
