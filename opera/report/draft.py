@@ -41,7 +41,7 @@ from opera.programs.verdicts import (
 from opera.report import quoting, running, searching, trackers
 from opera.report.issue import Draft
 from opera.report.others import GIVEN_AS, others
-from opera.report.page import Page, page
+from opera.report.page import Page, borne_out, page
 from opera.sources import makes
 from opera.store import families, instances, tests
 from opera.store import verdicts as stored
@@ -169,7 +169,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, issues: Kn
         contrasts=told.contrasts,
         written=told.written,
         passing=told.passing if all(len(x) <= WIDE for x in told.passing) else (),
-        seems="" if told.passing or shown.alone else told.seems,
+        seems=told.seems if not (told.passing or shown.alone) or borne_out(shown.reduction, told.seems) else "",
         script=script,
         folded=len(script.splitlines()) > FOLD,
         exit_codes=not short,

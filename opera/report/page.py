@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -25,7 +25,7 @@ from opera.store.workspace import Workspace
 from opera.triage import blame
 from opera.triage.blame import Blame
 from opera.triage.conditions.removable import key as deciding_key
-from opera.triage.contrasts import rows
+from opera.triage.contrasts import Contrast, rows
 from opera.triage.distinct import causes, twins
 from opera.triage.evidence import Evidence
 from opera.triage.failure import quiet
@@ -38,6 +38,15 @@ from opera.triage.versions import since
 
 FURTHER = 4
 """Programs of which several things differ, from which on it is said what they show."""
+BORNE, PASSING = 10, 3
+"""Further ones, and passing ones near it, from which on what seems to decide is borne out."""
+ABOUT = {
+    "dtype": re.compile(r"\b(?:inputs|dtypes?|bool|numeric|integers?|floats?|promoted|\w*(?:int|float)\d\w*)\b"),
+    "shape": re.compile(r"\b(?:rank|ax[ie]s|lengths?|long\w*|elements?|empty|shapes?|sizes?|0-d)\b"),
+}
+"""What is said of forms of tensors."""
+NUMBER = re.compile(r"\b(?:numbers?|NaN|infinit\w+|zeros?|equal|values?|input|[<>])\b|[<>]")
+"""What is said of their numbers."""
 SAYS = 1500
 """Characters of a compiler's message that are shown."""
 OUTPUTS = 4
@@ -241,6 +250,29 @@ def _further(reduced: Reduction) -> str:
     if asked < FURTHER or not (reduced.deciding or reduced.besides or reduced.circumstances):
         return ""
     return f"; of {asked} further ones, in which several things differ, {'all' if as_told == asked else as_told} do as is told"
+
+
+def borne_out(of: Reduction | None, seems: str) -> bool:
+    """Whether what seems to decide is told of all programs near a reduced one and of all further ones that were asked about,
+    enough of each, and nothing else of it passes that is told (opera.triage.contrasts).
+    """
+    if of is None or not seems or not of.explained or of.despite or of.near[1] < PASSING:
+        return False
+    asked, as_told = sum(of.tried), of.tried[0] + of.tried[3]
+    inputs = {x.name for x in of.program().program.inputs}
+    return asked >= BORNE and asked == as_told and all(_says(x, seems, inputs) for x in of.contrasts if x.passes)
+
+
+def _says(row: Contrast, seems: str, inputs: Collection[str]) -> bool:
+    """Whether what seems to decide is about the thing with another of which a row says that it passes, if that is given."""
+    form = row.what.partition(" ")[0].removesuffix("s")
+    if re.search(rf"(?<!\w){re.escape(row.name)}(?!\w)", seems):
+        return True
+    if form in ABOUT:
+        return ABOUT[form].search(seems) is not None
+    if row.what in inputs:
+        return NUMBER.search(seems) is not None
+    return " " in row.what or row.what == "operator"
 
 
 def _remarks(chosen: Choice) -> Iterator[str]:

@@ -19,7 +19,7 @@ from opera.programs.values import Message, Named, Optional, RandomTensor, Sequen
 from opera.programs.verdicts import INCONSISTENT, Outcome
 from opera.report import programs, show
 from opera.report.chosen import Wanted
-from opera.report.page import _agreement, _near, _remarks
+from opera.report.page import _agreement, _near, _remarks, borne_out
 from opera.report.summary import summarise
 from opera.report.terminal import findings_table
 from opera.sources.deeprel import relations
@@ -419,3 +419,28 @@ def test_a_body_is_told_as_onnx_writes_it_where_that_is_short():
     assert told[0].startswith("out = If(then_branch=<GraphProto>)") and told[1] == "  then_branch:"
     assert any("y0 = Constant" in x for x in told[2:])
     assert len(list(programs.lines(call(40)))) == 1, "the script shows it"
+
+
+@pytest.mark.parametrize(
+    ("seems", "row", "told"),
+    [
+        ("an axis of x longer than that of y", Contrast("shape of x", "2x2", passes=("2x1",)), True),
+        ("dim left out", Contrast("keepdim", "left out", passes=("True",)), False),  # which decides, too
+        ("dim left out and keepdim=False", Contrast("keepdim", "left out", passes=("True",)), True),
+        ("is_causal=1 and float32 inputs", Contrast("shape of x", "2x2", passes=("1x1",)), False),
+        ("is_causal=1 and float32 inputs", Contrast("dtype of x", "float32", passes=("float64",)), True),
+        ("NaN in an input", Contrast("x", "nan", passes=("1",)), True),
+        ("k=2", Contrast("x", "nan", passes=("1",)), False),
+        ("k=2", Contrast("x", "nan", ("1",)), True),
+        ("k=2", Contrast("operator", "amin", passes=("min",)), True),
+        ("k=2", Contrast("its result", "an output of the model", passes=("what neg takes",)), True),
+    ],
+)
+def test_what_seems_to_decide_is_borne_out_by_each_thing_that_passes(seems: str, row: Contrast, told: bool) -> None:
+    program = Instance("onnx", "Op", {}, (Operand("x", Tensor.of(np.float32([1]))),), ("y",), {})
+    form = Captured(program, Provenance("s", "f", "t")).form()
+    of = Reduction("F", "e", "f", "v", "t", form, Outcome("crash"), near=(9, 3), tried=(6, 0, 0, 4), contrasts=(row,))
+    assert borne_out(of, seems) is told
+    fewer = ({"near": (9, 2)}, {"tried": (6, 0, 0, 3)}, {"tried": (6, 1, 0, 4)}, {"despite": 1}, {"explained": False})
+    assert not any(borne_out(msgspec.structs.replace(of, **x), seems) for x in fewer)
+    assert not borne_out(None, seems) and not borne_out(of, "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -247,6 +247,9 @@ def structure(program: Program, defaults: Defaults) -> Iterator[Step]:
             yield partial(_edited, place=place, edit=partial(input_left_out, name=operand.name))
     for place in reversed(range(len(program.outputs))):
         yield partial(_output_left_out, place=place)
+    for names in _kin(program) if isinstance(program, Instance) else ():
+        for kept in ("", *program.outputs):
+            yield partial(_kin_left_out, names=names, kept=kept)
     yield unread_left_out
 
 
@@ -341,6 +344,27 @@ def _bare(program: Program) -> Program:
 
 def _bare_context(context: dict[str, Value]) -> dict[str, Value]:
     return {key: value for key, value in context.items() if key not in ("layout", "output_types")}
+
+
+def _kin(call: Instance) -> list[tuple[str, ...]]:
+    """Return inputs whose names begin alike, `past_key` and `past_value`: one alone is often no program."""
+    found: dict[str, list[str]] = {}
+    for x in call.inputs:
+        begins, separator, _ = x.name.partition("_")
+        if separator and x.value is not None:
+            found.setdefault(begins, []).append(x.name)
+    return [tuple(names) for names in found.values() if len(names) > 1]
+
+
+def _kin_left_out(program: Program, names: Sequence[str], kept: str) -> Program | None:
+    """Leave out several inputs, and all outputs but one that is `kept`, if one is: others may hang on these."""
+    made: Program | None = program
+    for name in names:
+        made = input_left_out(made, name) if isinstance(made, Instance) else None
+    if made is None or not kept:
+        return made
+    outputs = tuple(x if x == kept else "" for x in made.outputs)
+    return msgspec.structs.replace(made, outputs=outputs[: outputs.index(kept) + 1])
 
 
 def _output_left_out(program: Program, place: int) -> Program | None:

@@ -403,3 +403,13 @@ def test_data_becomes_float32_where_that_fails_as_well_and_what_states_sizes_sta
     }
     kept = smallest(mixed, lambda x: [getattr(y.value, "dtype", "") for y in x.inputs] == ["int64", "bool", "int64"])
     assert [getattr(x.value, "dtype", "") for x in kept.inputs] == ["int64", "bool", "int64"]
+
+
+def test_inputs_that_belong_together_go_with_the_outputs_that_hang_on_them() -> None:
+    """Attention wants a past key with a past value, and has what is present only of these."""
+    held = Tensor.of(np.ones(2, np.float32))
+    names = ("Q", "past_key", "past_value")
+    call = Instance("onnx", "Attention", {}, tuple(Operand(x, held) for x in names), ("Y", "present_key", "qk"), {})
+    made = [x for step in smaller.structure(call, {}) if isinstance(x := step(call), Instance)]
+    without = [x.outputs for x in made if [y.name for y in x.inputs if y.value is not None] == ["Q"]]
+    assert without == [("Y", "present_key", "qk"), ("Y",), ("", "present_key"), ("", "", "qk")]
