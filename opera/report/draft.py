@@ -21,7 +21,7 @@ from opera import compilers, libraries
 from opera.errors import UsageError
 from opera.libraries.documented import EMPTY as EMPTY_INPUTS
 from opera.libraries.documented import Quote, special
-from opera.oracle import draws
+from opera.oracle import declared, draws
 from opera.oracle.messages import identifying, says
 from opera.programs import migrated
 from opera.programs.program import Instance, Program, Provenance, stated_version
@@ -135,7 +135,7 @@ def _of_finding(workspace: Workspace, finding: Finding, tracker: str, issues: Kn
     hidden = running.private(workspace, workspace.interpreter(finding.environment))
     apart = causes.apart(workspace, of) - {shown.member.test}
     like = {x.test for x in of if _fails_so(x.outcome, outcome)} - apart
-    like = _of_dtypes(workspace, like, shown.deciding) | {shown.member.test}
+    like = _seeded(workspace, like, outcome) & _of_dtypes(workspace, like, shown.deciding) | {shown.member.test}
     own = [name for test, name in zip(finding.members, finding.origins, strict=True) if test in like]
     names = list(dict.fromkeys(filter(None, own)))
     seen = workspace.provenances(tests.test(workspace, shown.member.test).instance)
@@ -367,6 +367,14 @@ def _of_dtypes(workspace: Workspace, of: Collection[str], deciding: Iterable[str
     if not kinds:
         return set(of)
     return {test for test, program in programs(tests.documents(workspace, of)) if _has(program, kinds)}
+
+
+def _seeded(workspace: Workspace, of: Collection[str], shown: Outcome) -> set[str]:
+    """Return those of some tests that are given a seed, where it is one that should make two models draw the same numbers: the
+    others draw as they may."""
+    if shown.details.get("drawn") != draws.SEED:
+        return set(of)
+    return {test for test, program in programs(tests.documents(workspace, of)) if declared.seeded(program)}
 
 
 def _has(program: Program, kinds: Iterable[frozenset[str]]) -> bool:

@@ -55,6 +55,18 @@ def test_tests_without_a_dtype_that_decides_are_not_counted_among_those_that_fai
     assert told - {"stated", "old"} == named and "stated" in told
 
 
+@pytest.mark.parametrize(("drawn", "named"), [("seed", {"seeded"}), ("constant", {"seeded", "free"})])
+def test_tests_without_a_seed_are_not_counted_where_it_decides(
+    monkeypatch: pytest.MonkeyPatch, drawn: str, named: set[str]
+) -> None:
+    """Of a seed of 0 OpenVINO draws other numbers each time, and so it may of none."""
+    data = (Operand("input", Tensor.of(np.float32([1]))),)
+    of = {x: Instance("onnx", "Bernoulli", y, data, ("Y",), {}) for x, y in (("seeded", {"seed": 0.0}), ("free", {}))}
+    monkeypatch.setattr(stage.tests, "documents", lambda *_: [(x, y.canonical()) for x, y in of.items()])
+    shown = Outcome(INCONSISTENT, "infer", "value", details={"drawn": drawn})
+    assert stage._seeded(None, of, shown) == named  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [
