@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from opera.oracle import messages
+from opera.oracle.screens import AGREEING
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import CRASH, Outcome
 from opera.triage.reducer.asking import Asker
@@ -34,16 +35,39 @@ def parameters(ask: Asker, kept: list[Program], defaults: smaller.Defaults) -> N
     """Leave out what a failure needed at first, and the smaller program means the same without: `axis=0` of one axis.
 
     So it is where the library computes the same without it, bit for bit, and the compiler says the same; or where that stops
-    before anything is computed, and says what a script knows the failure by.
+    before anything is computed, and says what a script knows the failure by. What is decomposed without one may be converted by
+    another function: where an output has the same wrong dtype then, and the script sees no more, it is the target from then on.
     """
     for trait in smaller.traits(kept[-1], defaults):
         made = None if trait.kind == "dtype" else smaller.applied(trait.without, kept[-1])
-        if made is None or ask([made]) != [True]:
+        if made is None:
+            continue
+        if ask([made]) != [True]:
+            if _elsewhere(ask, kept[-1], made):
+                kept.append(made)
+                ask.target = ask.outcomes[made.id]
             continue
         before, now = (ask.outcomes[x.id] for x in (kept[-1], made))
         same = before.message == now.message and ask.reference(made) == ask.reference(kept[-1])
         if same or (_stops_so(before, now) and ask.stands(made)):
             kept.append(made)
+
+
+def _elsewhere(ask: Asker, program: Program, made: Program) -> bool:
+    """Whether a program that is no failure of the target's place is of the same wrong dtype, as far as others pass it."""
+    if not ask.admits(made) or not _same_dtype(ask.outcomes.get(program.id), ask.outcomes.get(made.id)):
+        return False
+    return ask.passed([made], [True]) == [True]
+
+
+def _same_dtype(before: Outcome | None, now: Outcome | None) -> bool:
+    """Whether the same output has the same wrong dtype, and nothing else is wrong, and somebody confirms what is expected of
+    both, or of none."""
+    if before is None or now is None or not before.symptom == now.symptom == "dtype":
+        return False
+    told = ("output", "expected", "actual", "wrong")
+    alike = all(before.details.get(x) == now.details.get(x) for x in told)
+    return alike and bool(before.details.get(AGREEING)) <= bool(now.details.get(AGREEING))
 
 
 def _stops_so(before: Outcome, now: Outcome) -> bool:

@@ -55,3 +55,35 @@ def test_what_means_nothing_of_a_smaller_program_is_left_out(verdict: str, stage
     ask(kept)
     spare.parameters(ask, kept, {"Norm": {"p": 2.0, "axis": -1, "way": 0}})
     assert kept[-1].instances()[0].params == left, "of other words nothing is known"
+
+
+@pytest.mark.parametrize(
+    ("details", "witnessed", "left"),
+    [({}, True, {}), ({"actual": "float16"}, True, {"p": 1.0}), ({}, False, {"p": 1.0})],
+)
+def test_what_is_of_the_same_wrong_dtype_by_another_converter_is_left_out(
+    details: dict[str, Any], witnessed: bool, left: dict[str, Any]
+) -> None:
+    """PyTorch decomposes a conv3d with `padding='same'`: TVM returns float32 for bfloat16 by whichever converter."""
+    program, bare = call(p=1.0), call()
+    seen = {"output": "Y", "expected": "bfloat16", "actual": "float32", "wrong": {"Y": "dtype"}}
+
+    class Elsewhere(Failing):
+        def __call__(self, programs: Sequence[Program]) -> list[bool]:
+            return [x == program for x in programs]
+
+        def admits(self, program: Program) -> bool:
+            return True
+
+        def passed(self, programs: Sequence[Program], failed: Sequence[bool]) -> list[bool]:
+            return [witnessed]
+
+    ask: Any = Elsewhere(INCONSISTENT, "infer")
+    ask.outcomes = {
+        program.id: Outcome(INCONSISTENT, "infer", "dtype", details=seen),
+        bare.id: Outcome(INCONSISTENT, "infer", "dtype", details=seen | details),
+    }
+    kept: list[Program] = [program]
+    spare.parameters(ask, kept, {"Norm": {"p": 2.0}})
+    assert kept[-1].instances()[0].params == left
+    assert left or ask.target == ask.outcomes[bare.id]
