@@ -374,7 +374,8 @@ def _seeded(workspace: Workspace, of: Collection[str], shown: Outcome) -> set[st
     others draw as they may."""
     if shown.details.get("drawn") != draws.SEED:
         return set(of)
-    return {test for test, program in programs(tests.documents(workspace, of)) if declared.seeded(program)}
+    known = programs(tests.documents(workspace, of))
+    return {test for test, program in known if any(map(declared.seeded, program.instances()))}
 
 
 def _has(program: Program, kinds: Iterable[frozenset[str]]) -> bool:

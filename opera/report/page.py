@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -25,7 +25,7 @@ from opera.store.workspace import Workspace
 from opera.triage import blame
 from opera.triage.blame import Blame
 from opera.triage.conditions.removable import key as deciding_key
-from opera.triage.contrasts import Contrast, rows
+from opera.triage.contrasts import LEFT_OUT, OUTPUT, RESULT, UNREAD, Contrast, rows
 from opera.triage.distinct import causes, twins
 from opera.triage.evidence import Evidence
 from opera.triage.failure import quiet
@@ -39,14 +39,19 @@ from opera.triage.versions import since
 FURTHER = 4
 """Programs of which several things differ, from which on it is said what they show."""
 BORNE, PASSING = 10, 3
-"""Further ones, and passing ones near it, from which on what seems to decide is borne out."""
+"""Further ones from which on what seems to decide is borne out, and those of them that have it, those that do not, and passing
+ones near it."""
 ABOUT = {
     "dtype": re.compile(r"\b(?:inputs|dtypes?|bool|numeric|integers?|floats?|promoted|\w*(?:int|float)\d\w*)\b"),
     "shape": re.compile(r"\b(?:rank|ax[ie]s|lengths?|long\w*|elements?|empty|shapes?|sizes?|0-d)\b"),
 }
 """What is said of forms of tensors."""
-NUMBER = re.compile(r"\b(?:numbers?|NaN|infinit\w+|zeros?|equal|values?|input|[<>])\b|[<>]")
+NUMBER = re.compile(r"\b(?:numbers?|NaN|infinit\w+|zeros?|equal|values?)\b|[<>]")
 """What is said of their numbers."""
+NONE = re.compile(r"(?<![\d.])0(?![\d-])")
+"""A length of 0 in shapes, which is no rank of 0: `2x0`, `(0, 3)`."""
+OPERATOR = "operator"
+"""What is told of a program with another operator in its place."""
 SAYS = 1500
 """Characters of a compiler's message that are shown."""
 OUTPUTS = 4
@@ -170,7 +175,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         agreement=tuple(_agreement(outcome, manifest, others)),
         variants={x.variant: told(x.outcome) for x in _of_test(workspace, test) if _here(x, finding)},
         elsewhere={} if others or reduced is not None else _elsewhere(workspace, test, finding),
-        asked=others,
+        asked=(*others, *(blame.held(laid) if laid is not None else ())),
         blame=laid,
         since=next((x.sentence for x in reversed(since.stored(workspace, names))), ""),
         converter="" if laid is not None and laid.verdict in (KERNEL, OPTIMISATION, INFERENCE) else _converter(outcome),
@@ -258,32 +263,36 @@ def borne_out(of: Reduction | None, seems: str) -> bool:
     """
     if of is None or not seems or not of.explained or of.despite or of.near[1] < PASSING:
         return False
-    asked, as_told = sum(of.tried), of.tried[0] + of.tried[3]
-    inputs = {x.name for x in of.program().program.inputs}
-    return asked >= BORNE and asked == as_told and all(_says(x, seems, inputs) for x in of.contrasts if x.passes)
+    having, others = of.tried[0], of.tried[3]
+    borne = sum(of.tried) == having + others >= BORNE and min(having, others) >= PASSING
+    program = of.program().program
+    return borne and all(_says(x, seems, program) for x in of.contrasts if x.passes)
 
 
-def _says(row: Contrast, seems: str, inputs: Collection[str]) -> bool:
+def _says(row: Contrast, seems: str, program: Program) -> bool:
     """Whether what seems to decide is about the thing with another of which a row says that it passes, if that is given."""
-    form = row.what.partition(" ")[0].removesuffix("s")
-    if re.search(rf"(?<!\w){re.escape(row.name)}(?!\w)", seems):
-        return True
-    if form in ABOUT:
-        return ABOUT[form].search(seems) is not None
-    if row.what in inputs:
+    inputs = {x.name for x in program.inputs}
+    params = {name for call in program.instances() for name in call.params}
+    first, _, rest = row.what.partition(" ")
+    if first.removesuffix("s") in ABOUT and (rest or first not in params):
+        return ABOUT[first.removesuffix("s")].search(seems) is not None
+    if row.what in inputs and {*row.passes} != {LEFT_OUT}:
         return NUMBER.search(seems) is not None
-    return " " in row.what or row.what == "operator"
+    if row.what in (OPERATOR, RESULT, OUTPUT, UNREAD) or first in ("how", "outputs"):
+        return True
+    return re.search(rf"(?<!\w){re.escape(row.what.partition(' of ')[0])}(?!\w)", seems) is not None
 
 
 def _remarks(chosen: Choice) -> Iterator[str]:
     """Yield that a certain form is shown where nothing is left to chance, that a crash needs elements, and of what it is as if
     it were not given."""
     of, outcome = chosen.reduction, chosen.verdict.outcome
-    if of is not None and of.unheeded:
-        yield f"it gives what is right without {listed(of.unheeded)}, as if that were not given"
+    for name in of.unheeded if of is not None else ():
+        yield f"it gives what is right without {name}, as if that were not given"
     if chosen.at:
         yield f"shown with {listed(chosen.at)}, which leaves nothing to chance; drawn at random it is wrong, too"
-    wrong = of is not None and any("0" in shape.split("x") for x in of.contrasts for shape in x.wrong)
+    shapes = [y for x in (of.contrasts if of is not None else ()) if x.what.startswith("shape") for y in x.wrong]
+    wrong = any(map(NONE.search, shapes))
     if of is not None and of.bare and not wrong and outcome.verdict in (CRASH, REFUSED, *DEATHS):
         first = next((x.name for x in of.program().program.inputs if isinstance(x.value, Tensor | RandomTensor)), "")
         yield f"programs near it in which {first or 'the first tensor'} has no elements run"

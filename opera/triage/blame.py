@@ -137,13 +137,17 @@ def others(found: Blame) -> list[Evidence]:
 
 def witnesses(found: Blame) -> list[Evidence]:
     """Return what other compilers made of the model, and which other routes into this one give what is expected: other
-    importers, of another form of the model, with some inputs as constants among them; or where no one else does, the first of
-    its own ways (`OWN_WAYS`) that does.
+    importers, of another form of the model; or where no one else does, the first of its own ways (`OWN_WAYS`) that does.
     """
     right = [x for x in found.evidence if x.right and not x.lucky]
-    told = [*others(found), *(x for x in right if x.kind in (ROUTE, CONSTANTS))]
+    told = [*others(found), *(x for x in right if x.kind == ROUTE)]
     itself = [] if any(x.right for x in told) else [x for x in right if x.kind in OWN_WAYS and not x.remark]
     return told + itself[:1]
+
+
+def held(found: Blame) -> list[Evidence]:
+    """Return that it is right by the same importer where the model holds some inputs as constants: that confirms nothing."""
+    return [x for x in found.evidence if x.kind == CONSTANTS and x.right and not x.lucky]
 
 
 def kernels(found: Blame | None) -> list[Evidence]:

@@ -523,5 +523,7 @@ def test_a_compiler_s_own_other_way_confirms_what_is_expected_where_nobody_else_
     assert told(alone, ("tvm 1", PASS, OTHER)) == ["tvm 1"] and told(apart) == []
     assert told(("optimisations off", PASS, compilers.LESS)) == []  # of the library's own kernels, it may be
     assert told(("node by node", INCONSISTENT, compilers.EACH)) == []
-    held = ("openvino-onnx by its variant constants", PASS, part.CONSTANTS)  # of OpenVINO's TopK all but K is an input
-    assert told(held, ("tvm 1", PASS, OTHER)) == ["tvm 1", held[0]]
+    held = ("openvino-onnx by its variant constants", PASS, part.CONSTANTS)  # a TopK of OpenVINO's whose K is one
+    assert told(held, ("tvm 1", UNSUPPORTED, OTHER)) == ["tvm 1"], "the same importer confirms nothing"
+    made = (evidence.Evidence(held[0], part.shows(Outcome(PASS)), kind=held[2]),)
+    assert blame.held(Blame("F1", "e", "t", "unknown", "", made)) == [*made]

@@ -15,7 +15,7 @@ import msgspec
 
 from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import Value
-from opera.programs.verdicts import FAILURES, INVALID, PASS
+from opera.programs.verdicts import FAILURES, INVALID, PASS, Outcome
 from opera.triage.conditions import deciding, forms, peculiar
 from opera.triage.conditions.deciding import Look
 from opera.triage.shrink import smaller
@@ -81,9 +81,9 @@ class Neighbours:
     def spoilt(self, program: Program) -> bool:
         """Whether a larger failing program than the first one fails in another way where that passes, once one of these things
         is taken away: it has another failure besides. Raises Spent."""
-        shown = [x for says in self.told for x in deciding.without(self.ask, program, says, self.defaults) or ()]
-        passes = any(outcome.verdict == PASS for _, outcome in shown)
-        return not passes and any(x.verdict in FAILURES and not self.ask.fails(x) for _, x in shown)
+        shown = [x for says in self.told for _, x in deciding.without(self.ask, program, says, self.defaults) or ()]
+        own = _kind(self.ask.look([program])[0])
+        return PASS not in {x.verdict for x in shown} and any(x.verdict in FAILURES and _kind(x) != own for x in shown)
 
     def _full(self, program: Program) -> Program | None:
         """Return a program with the parameters of the first one that it lacks; None where it lacks none, or is another call."""
@@ -93,7 +93,10 @@ class Neighbours:
         named = [x.name for x in first.inputs] == [x.name for x in program.inputs]
         if not named or not program.params.keys() < first.params.keys():
             return None
-        return msgspec.structs.replace(first, inputs=program.inputs, params={**first.params, **program.params})
+        opset = {x: y for x, y in program.context.items() if x == "opset"}
+        return msgspec.structs.replace(
+            program, params={**first.params, **program.params}, context={**first.context, **opset}
+        )
 
     @cached_property
     def _of_results(self) -> set[tuple[str, str, int]]:
@@ -108,6 +111,10 @@ class Neighbours:
         """Whether a condition is a rank that the search alone has chosen: the first program has none such."""
         ranked = peculiar.is_rank(says)
         return ranked and peculiar.unnamed_rank(says) not in {peculiar.of_rank(rank) for _, _, rank in self.ranks}
+
+
+def _kind(shown: Outcome) -> tuple[str, str, str]:
+    return shown.verdict, shown.stage, shown.symptom
 
 
 def _ranks(program: Program, known: Mapping[str, Value] = MappingProxyType({})) -> Iterator[tuple[str, str, int]]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
 import msgspec
+import numpy as np
 
 from opera import libraries
 from opera.compilers.shared import tflite_models
@@ -16,7 +17,7 @@ from opera.oracle import declared, draws, manner
 from opera.oracle.messages import identifying, says
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSTABLE, Outcome
 from opera.triage import contrasts
 from opera.triage.conditions import around, deciding, near
 from opera.triage.conditions.features import PLACES
@@ -193,17 +194,19 @@ def _others(ask: Asker, program: Program) -> Iterator[Contrast]:
 
 
 def comes(ask: Asker, program: Program, besides: Iterable[str], defaults: smaller.Defaults) -> Iterator[Contrast]:
-    """Yield how inputs come to the model, as far as a failure needs that, and whether it is right with what they may be in its
-    place: it may be wrong then of something else. Nothing, where there is no time left to ask.
+    """Yield how inputs come to the model, as far as a failure needs that and it was seen that it is right with what they may be
+    in its place, or that it is wrong then of something else, which somebody confirms.
     """
+    random = any(map(declared.declared, program.instances()))  # two draws differ
     with suppress(Spent):
         for says in besides:
             for x in contrasts.comes([says], program):
-                shown = {now.verdict for _, now in deciding.without(ask, program, says, defaults) or ()}
-                if shown and PASS not in shown:
-                    yield msgspec.structs.replace(x, passes=(), wrong=x.passes if INCONSISTENT in shown else ())
-                else:
+                shown = deciding.without(ask, program, says, defaults) or []
+                verdicts = {now.verdict for _, now in shown}
+                if PASS in verdicts or (random and verdicts & {SCREENED, INCONSISTENT}):
                     yield x
+                elif any(now.verdict == INCONSISTENT and ask.agreed(of) for of, now in shown):
+                    yield msgspec.structs.replace(x, passes=(), wrong=x.passes)
 
 
 def unheeded(ask: Asker, program: Program, defaults: smaller.Defaults) -> tuple[str, ...]:
@@ -217,7 +220,8 @@ def unheeded(ask: Asker, program: Program, defaults: smaller.Defaults) -> tuple[
     with suppress(Spent):
         for x in smaller.traits(program, defaults):
             made = None if x.kind == "dtype" else smaller.applied(x.without, program)
-            if made is None or made == program or ask.look([made])[0].verdict != PASS:
+            held = made is None or any(x.name in call.params for call in made.instances())  # its default is stated
+            if made is None or held or made == program or ask.look([made])[0].verdict != PASS:
                 continue
             expected = ask.reference(made)
             if expected is not None and _tell(expected) and ask.stated(program, expected).verdict == PASS:
@@ -226,9 +230,9 @@ def unheeded(ask: Asker, program: Program, defaults: smaller.Defaults) -> tuple[
 
 
 def _tell(outputs: Iterable[Value]) -> bool:
-    """Whether outputs hold numbers beside 0, 1 and -1."""
+    """Whether outputs hold finite numbers beside 0, 1 and -1."""
     found = [x.numbers() for x in outputs if isinstance(x, Tensor) and x.dtype not in ("string", "bool")]
-    return any((abs(x) != 1)[x != 0].any() for x in found)
+    return any((abs(x) != 1)[(x != 0) & np.isfinite(x)].any() for x in found)
 
 
 def _of_output(ask: Asker, target: Outcome, program: Program, shown: Outcome) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from statistics import median
 from typing import Any, cast
 
@@ -164,7 +164,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         spare.parameters(ask, kept, defaults)
         kept += _revealing(ask, kept[-1])
         kept += _ordinary(ask, kept[-1], kept[first])
-        kept += fractions(ask, kept[-1])
+        kept += [x for x in fractions(ask, kept[-1]) if not ask.faulted(x, kept[first])]
         kept += older.as_of_older(ask, kept[-1])
         kept += exact.within(ask, kept[-1])
     except Spent:
@@ -174,6 +174,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
             ask.withdraw(kept, first)
     unused = ask.budget.left if finished else 0.0
     found, outcome = _confirmed(workspace, ask, kept)
+    if not ask.fails(ask.outcomes[found.id]):  # the target is that of one that was taken back
+        ask.target = ask.outcomes[found.id]
     ask.budget = Budget((1.0 - SEARCH) * seconds + LEFT * unused)
     ask.ordinary, ask.corpus = ordinary.passing(workspace, verdict, found), ordinary.captured(workspace, found)
     needed = settings.needed(ask, found)  # while there is time
@@ -458,9 +460,12 @@ def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
     shown = ask.outcomes[program.id]
     if "drawn" in shown.details:  # each is run many times
         longer = readable.sized(program)[:1]
-        return [x for x, fails in zip(longer, ask(longer), strict=True) if fails]
+        failing = [x for x, fails in zip(longer, ask(longer), strict=True) if fails]
+        return [x for x in failing if ask.stands(x) and not ask.faulted(x, first)]
     if shown.verdict in (UNSTABLE, TIMEOUT, OUT_OF_MEMORY):
         return []
+    known = ask.neighbours
+    near = cache(lambda: None if known is None else Neighbours(ask, program, known.defaults))
     found: list[Program] = []
     corners = (readable.filled, readable.occupied)
     plain = (partial(readable.scaled, first=first), readable.counted, readable.sized)
@@ -471,15 +476,17 @@ def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
         if not tried or (made is readable.occupied and not _is_empty(ask, (found or [program])[-1])):
             continue
         failing = [x for x, fails in zip(tried, ask(tried), strict=True) if fails]
-        fair = ask.fair if made in corners else partial(_unspoilt, ask, program)
+        fair = ask.fair if made in corners else partial(_unspoilt, ask, near)
         found += list(itertools.islice((x for x in failing if fair(x) and not ask.faulted(x, first)), 1))
     return found
 
 
-def _unspoilt(ask: Asker, small: Program, program: Program) -> bool:
-    """Whether a program stands, and has no other failure besides that of a smaller one."""
-    known = ask.neighbours
-    return ask.stands(program) and (known is None or not Neighbours(ask, small, known.defaults).spoilt(program))
+def _unspoilt(ask: Asker, near: Callable[[], Neighbours | None], program: Program) -> bool:
+    """Whether a program stands, and has no other failure besides that of the smaller one that is `near`."""
+    with suppress(Spent):
+        known = near() if ask.stands(program) else None
+        return ask.stands(program) and (known is None or not known.spoilt(program))
+    return False
 
 
 def _returns_nothing(ask: Asker, program: Program, shown: Outcome) -> bool:

@@ -60,9 +60,9 @@ def fractions(ask: Asker, program: Program) -> list[Program]:
 
 
 def _are_whole(outputs: Iterable[Value] | None) -> bool:
-    """Whether all numbers of outputs of floats are whole, as far as anything is known of them."""
+    """Whether all finite numbers of outputs of floats are whole, as far as anything is known of them."""
     found = [x.numbers() for x in outputs or () if isinstance(x, Tensor) and "float" in x.dtype]
-    return all((np.isfinite(x) & (x == np.rint(x))).all() for x in found)
+    return all((~np.isfinite(x) | (x == np.rint(x))).all() for x in found)
 
 
 def _alone(seen: Outcome, shown: Outcome) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from opera.oracle import messages
-from opera.oracle.screens import AGREEING
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import CRASH, Outcome
 from opera.triage.reducer.asking import Asker
@@ -55,19 +54,18 @@ def parameters(ask: Asker, kept: list[Program], defaults: smaller.Defaults) -> N
 
 def _elsewhere(ask: Asker, program: Program, made: Program) -> bool:
     """Whether a program that is no failure of the target's place is of the same wrong dtype, as far as others pass it."""
-    if not ask.admits(made) or not _same_dtype(ask.outcomes.get(program.id), ask.outcomes.get(made.id)):
+    shown = ask.outcomes.get(made.id)
+    if shown is None or not ask.admits(made) or not _same_dtype(ask.outcomes.get(program.id), shown):
         return False
-    return ask.passed([made], [True]) == [True]
+    sure = ask.fails(shown, elsewhere=True) and not ask.excused(made)
+    return sure and ask.passed([made], [True]) == [True] and ask.stands(made)
 
 
 def _same_dtype(before: Outcome | None, now: Outcome | None) -> bool:
-    """Whether the same output has the same wrong dtype, and nothing else is wrong, and somebody confirms what is expected of
-    both, or of none."""
+    """Whether the same output has the same wrong dtype, and nothing else is wrong."""
     if before is None or now is None or not before.symptom == now.symptom == "dtype":
         return False
-    told = ("output", "expected", "actual", "wrong")
-    alike = all(before.details.get(x) == now.details.get(x) for x in told)
-    return alike and bool(before.details.get(AGREEING)) <= bool(now.details.get(AGREEING))
+    return all(before.details.get(x) == now.details.get(x) for x in ("output", "expected", "actual", "wrong"))
 
 
 def _stops_so(before: Outcome, now: Outcome) -> bool:

@@ -51,7 +51,7 @@ FILLED = 170
 dtype is 0x5555… a small number."""
 PATIENCE = 15
 """Seconds in which a small model is loaded, compiled and run many times over."""
-SHORT = 160
+WRITTEN = 160
 """Characters of what is expected up to which the script of what stops compares outputs, too."""
 LAWS = frozenset((draws.CONSTANT, draws.ELEMENT, draws.SEED, "range", "share"))
 """What a short script can look at of numbers drawn at random (opera.oracle.draws.Broken)."""
@@ -186,7 +186,7 @@ def brief(
     found = tolerances(manifest, expected, exhibit.computes_in)
     wanted = literals.fold("[", [literals.source(value) for value in expected], "]")
     plain = not (kinds.low or kinds.lists or strings or random or route) and feeds == shown["feeds"]
-    short = len(wanted) <= SHORT and "unpack(" not in wanted and "\noutputs = " in f"\n{run}"
+    short = len(wanted) <= WRITTEN and "unpack(" not in wanted and "\noutputs = " in f"\n{run}"
     forms = [(x.dtype, list(x.shape)) for x in expected if isinstance(x, Tensor)] if random else []
     body = f"{define}\n{wanted}" if compares and not random and not route else define
     helpers = UNPACK if "unpack(" in body else ""

@@ -248,7 +248,7 @@ def structure(program: Program, defaults: Defaults) -> Iterator[Step]:
     for place in reversed(range(len(program.outputs))):
         yield partial(_output_left_out, place=place)
     for names in _kin(program) if isinstance(program, Instance) else ():
-        for kept in ("", *program.outputs):
+        for kept in ("", *filter(None, program.outputs)):
             yield partial(_kin_left_out, names=names, kept=kept)
     yield unread_left_out
 
@@ -357,8 +357,9 @@ def _kin(call: Instance) -> list[tuple[str, ...]]:
 
 
 def _kin_left_out(program: Program, names: Sequence[str], kept: str) -> Program | None:
-    """Leave out several inputs, and all outputs but one that is `kept`, if one is: others may hang on these."""
-    made: Program | None = program
+    """Leave out several inputs, and all outputs but one that is `kept`, if one is: others may hang on these. None where the
+    program has that output no more."""
+    made: Program | None = program if not kept or kept in program.outputs else None
     for name in names:
         made = input_left_out(made, name) if isinstance(made, Instance) else None
     if made is None or not kept:

@@ -448,16 +448,28 @@ def test_of_what_it_is_as_if_it_were_not_given_is_told(without: float, right: bo
 
 
 @pytest.mark.parametrize(
-    ("verdict", "passes", "wrong"), [(PASS, True, False), (INCONSISTENT, False, True), (CRASH, False, False)]
+    ("verdict", "operator", "sure", "told"),
+    [
+        (PASS, "DFT", False, "passes"),
+        (INCONSISTENT, "DFT", True, "wrong"),
+        (INCONSISTENT, "DFT", False, ""),  # nobody confirms what is expected
+        (CRASH, "DFT", True, ""),
+        ("screened", "RandomUniformLike", False, "passes"),
+        ("screened", "DFT", False, ""),
+    ],
 )
 def test_how_an_input_comes_is_right_only_if_it_was_seen(
-    verdict: str, passes: bool, wrong: bool, monkeypatch: Any
+    verdict: str, operator: str, sure: bool, told: str, monkeypatch: Any
 ) -> None:
     """OpenVINO's DFT takes a length that is a constant, and returns a wrong shape."""
-    own = Instance("onnx", "DFT", {}, (Operand("length", Tensor.of(np.int64([1]))),), ("Y",), {})
+    own = Instance("onnx", operator, {}, (Operand("length", Tensor.of(np.int64([1]))),), ("Y",), {})
     monkeypatch.setattr(changed.deciding, "without", lambda *_: [(own, Outcome(verdict))])
-    [told] = changed.comes(Asker(None, Question(frontend="f")), own, ["length is no constant", "k=1"], {})  # type: ignore
-    assert (bool(told.passes), bool(told.wrong)) == (passes, wrong) and told.own == "an input"
+    ask = Asker(None, Question(frontend="f"))  # type: ignore[arg-type]
+    ask.agreed = lambda program: sure  # type: ignore[method-assign]
+    rows = [*changed.comes(ask, own, ["length is no constant", "k=1"], {})]
+    assert [(bool(x.passes), bool(x.wrong), x.own) for x in rows] == [
+        (told == "passes", told == "wrong", "an input") for _ in filter(None, [told])
+    ]
 
 
 @pytest.mark.parametrize(("first", "second", "told"), [(CRASH, PASS, True), (CRASH, CRASH, False), (PASS, PASS, False)])

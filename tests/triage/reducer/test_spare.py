@@ -75,6 +75,12 @@ def test_what_is_of_the_same_wrong_dtype_by_another_converter_is_left_out(
         def admits(self, program: Program) -> bool:
             return True
 
+        def fails(self, outcome: Outcome, *, elsewhere: bool) -> bool:
+            return elsewhere
+
+        def excused(self, program: Program) -> bool:
+            return False
+
         def passed(self, programs: Sequence[Program], failed: Sequence[bool]) -> list[bool]:
             return [witnessed]
 

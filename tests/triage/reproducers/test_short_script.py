@@ -63,7 +63,7 @@ def test_of_a_random_program_only_the_form_is_expected(tmp_path):
     assert run(tmp_path, text.replace("('bool', [1])", "('float32', [1])"))[0] == 1
 
 
-def test_the_script_of_a_crash_has_no_use_for_what_is_expected(tmp_path):
+def test_the_script_of_a_crash_has_no_use_for_what_is_expected_where_that_is_long(tmp_path):
     numbers = np.random.default_rng(0).random(600).astype(np.float32)
     told = made(tmp_path, "Expand", {"x": numbers[:2], "shape": np.array([2])}, ("y",), (Tensor.of(numbers),))
     shown = exhibit(CRASH, "RuntimeError")

@@ -413,3 +413,15 @@ def test_inputs_that_belong_together_go_with_the_outputs_that_hang_on_them() -> 
     made = [x for step in smaller.structure(call, {}) if isinstance(x := step(call), Instance)]
     without = [x.outputs for x in made if [y.name for y in x.inputs if y.value is not None] == ["Q"]]
     assert without == [("Y", "present_key", "qk"), ("Y",), ("", "present_key"), ("", "", "qk")]
+
+
+@pytest.mark.parametrize("batch", [2, 8, 32])
+def test_an_output_that_is_gone_is_kept_by_no_later_step(batch: int) -> None:
+    held = Tensor.of(np.ones(2, np.float32))
+    names = ("Q", "past_key", "past_value")
+    call = Instance("onnx", "Attention", {}, tuple(Operand(x, held) for x in names), ("Y", "present_key", "qk"), {})
+    told = Told(lambda x: {"past_key", "past_value"} <= {y.name for y in x.inputs if y.value is not None})
+    told.batch = batch
+    found = [call]
+    minimise(call, {}, told, found.append)
+    assert sum(map(bool, found[-1].outputs)) == 1
