@@ -11,6 +11,8 @@ another. A finding follows one of its frontend and environment
   an operator in common, their own or the one that their calls become in a file;
 - that stops, converted, at the same line of native code, by the same lines of Python, in the same words: what a compiler makes
   of both is the same (a norm of bfloat16 is a power of it), whatever decides;
+- that stops at the same line of native code, and both were reduced from one test: one route says more of it than another (a
+  logsumexp of a scalar, and the maximum that it is made of);
 - that stops in the same words, and the same decides of both beside parameters, dtypes and ranks, whatever their operators are
   (`twins.py`);
 - that is wrong in the same respect of what the model returns alone, and right once another call takes it;
@@ -22,6 +24,7 @@ The one that was found first is first, but what is of whatever operator goes bef
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
@@ -42,6 +45,9 @@ from opera.triage.sentence import RETURNED, lowered
 
 NO_OPERATOR = frozenset(("Constant",))
 """What ONNX calls an operator and computes nothing: that two programs have it tells nothing."""
+
+NATIVE = re.compile(r"\.(?:cpp|cc|cxx|h|hpp):\d+$")
+"""A line of native code: one of Python is often that of a table that all is looked up in."""
 
 Key: TypeAlias = tuple[str, str]
 """A finding, and the environment that it is of."""
@@ -130,7 +136,7 @@ def conclude(sights: Iterable[Sight], origins: Mapping[Key, Collection[str]]) ->
     for (_, environment), own in at.items():
         for one, other, why in (
             *_beside(own, origins), *_untyped(own), *_mistyped(own), *_returned(own), *_stopping(own), *_lower(own),
-            *_twins(own),
+            *_of_one_test(own), *_twins(own),
         ):  # fmt: skip
             if one.name != other.name:
                 first, then = sorted((one, other), key=lambda x: x.age)
@@ -285,6 +291,18 @@ def _lower(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
                 y,
                 f"both stop in the same words at {by[-1]}, of {by[-2]}, below what their operators are converted to",
             )
+
+
+def _of_one_test(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
+    """Yield findings that stop at one line of native code and were reduced from one test, with the one before."""
+    last: dict[tuple[str, ...], Sight] = {}
+    for x in sorted(own, key=lambda x: x.age):
+        shown = x.of.outcome
+        line = shown.conversion_function.partition("@")[2]
+        if shown.verdict in (CRASH, REFUSED) and NATIVE.search(line):
+            like = (x.of.test, shown.verdict, shown.stage, line)
+            y, last[like] = last.get(like, x), x
+            yield x, y, f"both stop at {line}, and were reduced from one test"
 
 
 def _twins(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:

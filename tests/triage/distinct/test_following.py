@@ -269,3 +269,23 @@ def test_of_findings_that_are_all_ready_one_is_always_first(made: list[tuple[str
     firsts, ready = by_one_way(turn, way), {(name, E) for name in names}
     assert not names or any(not standing((name, E), firsts, ready) for name in names)
     assert all(standing((name, E), firsts, ready) for name, _ in firsts)
+
+
+@pytest.mark.parametrize(
+    ("test", "line", "follows"),
+    [("t1", "shape_util.cpp:66", True), ("t2", "shape_util.cpp:66", False), ("t1", "shape_util.cpp:67", False),
+     ("t1", "frontend.py:66", False)],
+)  # fmt: skip
+def test_what_stops_at_one_native_line_and_came_of_one_test_follows_the_first(
+    test: str, line: str, follows: bool
+) -> None:
+    """OpenVINO's maximum of a scalar, and its logsumexp, which is made of it: one route says more of it than another."""
+    found = [
+        reduced(name, of, program(operator),
+                outcome=Outcome(CRASH, "load", "OpConversionFailure", says, conversion_function=f"aten::{operator}@{at}"))
+        for name, of, operator, says, at in (
+            ("F1", "t1", "amax", "normalize step failed: dimension", line if line.endswith(".py:66") else "shape_util.cpp:66"),
+            ("F2", test, "logsumexp", "out of range", line),
+        )
+    ]  # fmt: skip
+    assert following(found) == ({"F2": ["F1"]} if follows else {})
