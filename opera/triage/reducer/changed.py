@@ -15,6 +15,7 @@ from opera.compilers.shared import tflite_models
 from opera.libraries import simplest
 from opera.oracle import declared, draws, manner
 from opera.oracle.messages import identifying, says
+from opera.oracle.randomness import RANDOM
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSTABLE, Outcome
@@ -44,6 +45,7 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
     loud = target.verdict == INCONSISTENT and "drawn" not in target.details
     with suppress(Spent):
         ask.look(list(itertools.islice(_returning(program, _known(ask)), MOST)))
+        ask.look(list(_seeds(program)) if target.details.get("drawn") == draws.SEED else [])
         made = contrasts.alone(program, _known(ask), wrong=loud, corpus=ask.corpus)
         ask.look(list(itertools.islice(made, MOST)))
     found: list[tuple[Program, str]] = []
@@ -55,6 +57,16 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
                 found += [(x, shows)] if shows else []
     found = _borne(ask, found, program) if loud and target.symptom in NUMBERS else found
     return _within_bounds(ask, _with_operators(ask, found, program), program, target)
+
+
+def _seeds(program: Program) -> Iterator[Program]:
+    """Yield a call with other seeds in place of its own."""
+    draw = declared.declared(program)
+    own = program.params.get(draw.seed) if draw and draw.seed and isinstance(program, Instance) else None
+    if isinstance(program, Instance) and draw and isinstance(own, int | float):
+        for seed in (1, 2):
+            made = msgspec.structs.replace(program, params={**program.params, draw.seed: type(own)(seed)})
+            yield from [made] if made != program else []
 
 
 def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[tuple[Program, str]]:
@@ -255,7 +267,8 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
         return ""
     shown, [fails] = ask.outcomes[program.id], ask.label([program])
     wrong = target.verdict == INCONSISTENT
-    if ask.runs(program):
+    drawn = "drawn" in target.details and shown.details.get("screen") == RANDOM  # it draws as it may
+    if ask.runs(program) or drawn:
         sure = clearly(target, shown, 0.0) if change.form == contrasts.SHAPE else clearly(target, shown)
         return contrasts.PASSES if sure and _surely(ask, target, own, program, change) else ""
     # of what hangs or dies, or is drawn, a script asks more

@@ -490,3 +490,24 @@ def test_that_a_first_input_is_not_used_is_told_of_what_hangs_on_none(first: str
     rows = [*changed._unread(ask, call)]
     assert [(x.what, x.fails) for x in rows] == [(contrasts.UNREAD, (contrasts.FIRST,))] * told
     assert not [*changed._unread(Asker(None, Question(frontend="f")), call)], "it was not asked about"  # type: ignore
+
+
+def test_of_a_seed_that_promises_nothing_others_are_asked_about() -> None:
+    """OpenVINO takes a seed of 0 for none: what draws as it may, of each other one, is right."""
+    data = (Operand("input", Tensor.of(np.float32([1, 2]))),)
+    own = Instance("onnx", "RandomUniformLike", {"seed": 0.0}, data, ("Y",), {"opset": {"": 22}})
+    wrong = Outcome(INCONSISTENT, "infer", "value", details={"drawn": draws.SEED})
+    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
+
+    def look(asked: Any) -> list[Outcome]:
+        ask.programs.update((x.id, x) for x in asked)
+        for x in asked:
+            right = Outcome("screened", "infer", "value", details={"screen": "nondeterministic"})
+            ask.outcomes.setdefault(x.id, wrong if x.params["seed"] == 0 else right)
+        return [ask.outcomes[x.id] for x in asked]
+
+    ask.look = look  # type: ignore[method-assign]
+    ask.look([own])
+    ask.target = wrong
+    told = {x.params["seed"]: how for x, how in alone(ask, own, wrong) if x != own}
+    assert told == {1.0: PASSES, 2.0: PASSES}
