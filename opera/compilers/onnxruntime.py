@@ -33,7 +33,7 @@ from opera.compilers.settings import Setting, chosen
 from opera.compilers.shared import gpu, messages, onnx_bodies
 from opera.compilers.shared.messages import last_location
 from opera.compilers.shared.messages import unsupported as first_rule
-from opera.compilers.shared.packing import BITS, CannotCarry, Refusal, Unlawful, of_numpy, pack, unpack
+from opera.compilers.shared.packing import BITS, OF_BODY, CannotCarry, Refusal, Unlawful, of_numpy, pack, unpack
 from opera.programs import values
 from opera.programs.values import Optional, Tensor, Value
 
@@ -247,14 +247,23 @@ def by_bodies(model: Path, way: str) -> Any:
     return onnx_bodies.evaluator(written) if way == BODIES[0].name else unoptimised(written.SerializeToString())
 
 
+AT = re.compile(r"^\(op_type:(\w+)[^)]*\): ")
+"""How ONNX's shape inference says at which operator a rule is broken."""
+
+
 def infer_strictly(model: Path) -> None:
-    """Raise Unlawful with what ONNX's shape inference, which ONNX Runtime is built with, says of a file; Refusal if nothing."""
+    """Raise Unlawful with what ONNX's shape inference, which ONNX Runtime is built with, says of a file, or of what ONNX's
+    function bodies make of it (OF_BODY); Refusal if nothing.
+    """
     import onnx
 
-    try:
-        onnx.shape_inference.infer_shapes(onnx.load(model), check_type=True, strict_mode=True, data_prop=True)
-    except onnx.shape_inference.InferenceError as error:
-        raise Unlawful(re.split(r"\[(?:Shape|Type)InferenceError\]", str(error))[-1].strip()) from None
+    whole = onnx.load(model)
+    for begins, made in (("", whole), (OF_BODY, onnx_bodies.defined(whole))):
+        try:
+            onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True, data_prop=True)
+        except onnx.shape_inference.InferenceError as error:
+            said = re.split(r"\[(?:Shape|Type)InferenceError\]", str(error))[-1].strip()
+            raise Unlawful(begins + (AT.sub(r"\1: ", said) if begins else said)) from None
     raise Refusal("ONNX infers it")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from opera.compilers.shared.packing import OF_BODY
 from opera.oracle.messages import cause
 from opera.oracle.signature import normalise
 from opera.programs.values import Tensor, Value
@@ -87,3 +88,9 @@ def same_values(ones: list[Value] | None, others: list[Value] | None) -> bool:
     if not all(isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape == y.shape for x, y in pairs):
         return ones == others
     return all(x.data == y.data or np.array_equal(x.array(), y.array()) for x, y in pairs)
+
+
+def in_body(unlawful: Outcome, now: Outcome) -> bool:
+    """Whether ONNX's own function body of an operator breaks a rule at the operator that a model does not load at."""
+    at = re.match(rf"{OF_BODY}(\w+): ", unlawful.message)
+    return at is not None and now.stage == "load" and re.search(rf"\b{at[1]}\b", now.message) is not None

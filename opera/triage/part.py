@@ -60,7 +60,7 @@ from opera.programs.verdicts import (
     UNSUPPORTED,
     Outcome,
 )
-from opera.triage.alike import of_two_files, same_answer, same_words
+from opera.triage.alike import in_body, of_two_files, same_answer, same_words
 from opera.triage.failure import is_invalid
 from opera.triage.sentence import DECLARED_OTHERWISE, listed
 
@@ -220,10 +220,10 @@ def decide(
             return EXPORTER, f"{found.way} gives the same answer of the file that it is given"
     for found in by[LAWFUL]:
         if native and is_unlawful(found.outcome) and found.outcome.message in now.message:
-            return (
-                INFERENCE,
-                f"{found.way} says so by itself: it is the library's code, which the compiler is built with",
-            )
+            own = "it is the library's code, which the compiler is built with"
+            return INFERENCE, f"{found.way} says so by itself: {own}"
+        if native and is_unlawful(found.outcome) and in_body(found.outcome, now):
+            return LIBRARY, f"{found.way} says of {found.outcome.message}"
         if not native and now.verdict != INCONSISTENT and is_unlawful(found.outcome):
             return CONVERSION, f"what the importer made breaks a rule: {found.outcome.message}"
     for found in by[SOURCE]:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from opera.compilers import APART, BODY, DECLARED, EACH, FILE, LAWFUL, LESS, NODE, OWN, tflite
-from opera.compilers.shared.packing import Unlawful
+from opera.compilers.shared.packing import OF_BODY, Unlawful
 from opera.oracle.randomness import RANDOM
 from opera.programs.verdicts import (
     ABORT,
@@ -282,6 +282,28 @@ def test_a_wrapper_that_hands_out_no_tensor_of_no_bytes_is_no_kernel() -> None:
     assert found[0] == "interface"
     other = Outcome(CRASH, "infer", "RuntimeError", "x.cc:1 Invalid tensor size. Node number 1 (ADD) failed to invoke.")
     assert part.decide(other, [Tried(AS_FOUND, "now", other)], tflite.PLACES, exporter=False)[0] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("operator", "stage", "native", "verdict"),
+    [
+        ("Max", "load", True, "library"),
+        ("Min", "load", True, "conversion"),  # the body breaks another rule than what is said
+        ("Max", "infer", True, "unknown"),
+        ("Max", "load", False, "conversion"),  # that is an importer's
+    ],
+)
+def test_what_breaks_a_rule_in_onnx_s_own_body_is_onnx_s_fault(
+    operator: str, stage: str, native: bool, verdict: str
+) -> None:
+    """CenterCropPad of int32 takes the maximum of int32 and int64, whoever runs it."""
+    seen = Outcome(CRASH, stage, "Fail", f"Type parameter (T) of Optype ({operator}) bound to different types")
+    broken = Outcome(
+        ERROR, "load", Unlawful.__name__, f"{OF_BODY}(op_type:Max): data_0 has inconsistent type tensor(int32)"
+    )
+    tried = [Tried(AS_FOUND, "now", seen), Tried(LAWFUL, "ONNX's own shape inference", broken)]
+    told, why = part.decide(seen, tried, {}, exporter=False, native=native)
+    assert told == verdict and (OF_BODY in why) is (operator == "Max" and stage == "load")
 
 
 @pytest.mark.parametrize(

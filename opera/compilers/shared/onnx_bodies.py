@@ -35,6 +35,22 @@ def written_out(model: Path, resolved: Callable[[Path], Any]) -> Any:
     return made
 
 
+def defined(model: Any) -> Any:
+    """Return a ModelProto whose operators are what their function bodies make of them, as far as they have any; as it is where
+    ONNX fails at that."""
+    import onnx
+    import onnx.inliner
+
+    operators = [(node.domain, node.op_type) for node in model.graph.node]
+    try:
+        typed = onnx.shape_inference.infer_shapes(model, data_prop=True)  # some bodies hang on types
+        held = (onnx.helper.make_tensor_value_info(x.name, x.data_type, x.dims) for x in typed.graph.initializer)
+        typed.graph.value_info.extend(held)
+        return onnx.inliner.inline_selected_functions(typed, operators, inline_schema_functions=True)
+    except (RuntimeError, ValueError, onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
+        return model
+
+
 def evaluator(model: Any) -> Any:
     """Return ONNX's reference evaluator of a ModelProto or a file."""
     from onnx.reference import ReferenceEvaluator

@@ -47,6 +47,10 @@ class Unlawful(Refusal):
     the library itself fails before anything is exported."""
 
 
+OF_BODY = "ONNX's own function body of it, at its "
+"""How a rule is told that ONNX's definition of an operator breaks, and no importer; an operator of that body follows."""
+
+
 class Faulty(Refusal):
     """What a way of kind NODE raises (opera.compilers.Way): what an operator that a model is made of does wrong by itself."""
 
