@@ -298,9 +298,7 @@ def test_what_breaks_a_rule_in_onnx_s_own_body_is_onnx_s_fault(
 ) -> None:
     """CenterCropPad of int32 takes the maximum of int32 and int64, whoever runs it."""
     seen = Outcome(CRASH, stage, "Fail", f"Type parameter (T) of Optype ({operator}) bound to different types")
-    broken = Outcome(
-        ERROR, "load", Unlawful.__name__, f"{OF_BODY}(op_type:Max): data_0 has inconsistent type tensor(int32)"
-    )
+    broken = Outcome(ERROR, "load", Unlawful.__name__, f"{OF_BODY}Max: data_0 has inconsistent type tensor(int32)")
     tried = [Tried(AS_FOUND, "now", seen), Tried(LAWFUL, "ONNX's own shape inference", broken)]
     told, why = part.decide(seen, tried, {}, exporter=False, native=native)
     assert told == verdict and (OF_BODY in why) is (operator == "Max" and stage == "load")
