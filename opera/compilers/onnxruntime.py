@@ -258,13 +258,21 @@ def infer_strictly(model: Path) -> None:
     import onnx
 
     whole = onnx.load(model)
-    for begins, made in (("", whole), (OF_BODY, onnx_bodies.defined(whole))):
-        try:
-            onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True, data_prop=True)
-        except onnx.shape_inference.InferenceError as error:
-            said = re.split(r"\[(?:Shape|Type)InferenceError\]", str(error))[-1].strip()
-            raise Unlawful(begins + (AT.sub(r"\1: ", said) if begins else said)) from None
+    _infer_strictly(whole)
+    try:
+        _infer_strictly(onnx_bodies.defined(whole))
+    except Unlawful as error:
+        raise Unlawful(OF_BODY + AT.sub(r"\1: ", str(error))) from None
     raise Refusal("ONNX infers it")
+
+
+def _infer_strictly(model: Any) -> None:
+    import onnx
+
+    try:
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        raise Unlawful(re.split(r"\[(?:Shape|Type)InferenceError\]", str(error))[-1].strip()) from None
 
 
 def _resolved(model: Path) -> Any:

@@ -4,7 +4,7 @@ Each output is compared in this order, and the first difference is its symptom: 
 elements), shape, dtype, where NaN and infinities are (with their sign), values. An optional that holds something is
 compared as what it holds, since a compiler without such a type hands back the value itself. Where several outputs differ,
 the failure is that of the worst (SEVERITY), and the others are listed. Under another dtype, or another shape of as many
-elements, values are compared too.
+elements, values are compared too; integers in place of floats need only be these without their fractions.
 
 Values differ when |actual - expected| > atol + rtol * |expected| somewhere. rtol and atol are each the larger of the
 test's own and of the output dtype's in TOLERANCES: an atol of 1e-7, which all of ONNX's tests have, is below the

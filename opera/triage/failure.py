@@ -199,6 +199,14 @@ def says_the_same(one: Outcome, other: Outcome) -> bool:
     return one.verdict in (CRASH, REFUSED) and len(own) >= TELLING and own == words(other.message)
 
 
+def as_told(target: Outcome, shown: Outcome) -> bool:
+    """Whether a program fails as the target does in the eyes of its script, of whatever output: at one stage, with one type and
+    text, or in one respect."""
+    same = (target.verdict, target.stage, target.symptom) == (shown.verdict, shown.stage, shown.symptom)
+    told = target.verdict == INCONSISTENT or messages.says(shown.message, messages.identifying(target.message))
+    return same and told
+
+
 def drifted(one: Outcome, other: Outcome) -> bool:
     """Whether what is wrong with the outputs of the other is not what is wrong with those of one, but hides or replaces it."""
     before, then = (x.details.get("manner") or {} for x in (one, other))

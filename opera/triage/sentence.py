@@ -21,7 +21,7 @@ from opera.programs.verdicts import Outcome
 from opera.triage.failure import CHECKED, TABLE, is_invalid, rounded
 
 ZERO, ONE = SHOWN[:2]
-"""What is returned is 0."""
+"""What is returned of what is wrong is 0; all that is returned is one number."""
 VERBS = {"load": ("load", "loading"), "compile": ("compile", "compiling"), "infer": ("run", "running")}
 """Stage → what a compiler did not manage, and what it was about."""
 EXPORTING = {

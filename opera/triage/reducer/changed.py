@@ -14,7 +14,6 @@ from opera import libraries
 from opera.compilers.shared import tflite_models
 from opera.libraries import simplest
 from opera.oracle import declared, draws, manner
-from opera.oracle.messages import identifying, says
 from opera.oracle.randomness import RANDOM
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
@@ -23,7 +22,7 @@ from opera.triage import contrasts
 from opera.triage.conditions import around, deciding, near
 from opera.triage.conditions.features import PLACES
 from opera.triage.contrasts import Contrast
-from opera.triage.failure import NUMBERS, clearly, same_words, says_the_same
+from opera.triage.failure import NUMBERS, as_told, clearly, same_words, says_the_same
 from opera.triage.reducer import exact
 from opera.triage.reducer.asking import STOPS, Asker
 from opera.triage.sentence import RETURNED
@@ -255,7 +254,7 @@ def _of_output(ask: Asker, target: Outcome, program: Program, shown: Outcome) ->
         return ""
     if shown.verdict == INCONSISTENT and ask.beside and not ask.agreed(program):
         return ""
-    if _alike(target, shown):
+    if as_told(target, shown):
         return contrasts.FAILS
     return contrasts.WRONG if target.verdict in STOPS and shown.verdict == INCONSISTENT else contrasts.OTHERWISE
 
@@ -332,15 +331,9 @@ def _is_uniform(outputs: Iterable[Value] | None) -> bool:
 def _as_a_script(target: Outcome, shown: Outcome) -> bool:
     """Whether a program fails as the target does in the eyes of its script: at that stage, with that type and text; or in that
     respect of that output."""
-    return _alike(target, shown) and (
+    return as_told(target, shown) and (
         target.verdict != INCONSISTENT or target.details.get("output") == shown.details.get("output")
     )
-
-
-def _alike(target: Outcome, shown: Outcome) -> bool:
-    """Whether a program fails as the target does, of whatever output: at one stage, with one type and text, or in a respect."""
-    same = (target.verdict, target.stage, target.symptom) == (shown.verdict, shown.stage, shown.symptom)
-    return same and (target.verdict == INCONSISTENT or says(shown.message, identifying(target.message)))
 
 
 def _of_a_kind(target: Outcome, shown: Outcome) -> bool:

@@ -484,8 +484,7 @@ def _ordinary(ask: Asker, program: Program, first: Program) -> list[Program]:
 def _unspoilt(ask: Asker, near: Callable[[], Neighbours | None], program: Program) -> bool:
     """Whether a program stands, and has no other failure besides that of the smaller one that is `near`."""
     with suppress(Spent):
-        known = near() if ask.stands(program) else None
-        return ask.stands(program) and (known is None or not known.spoilt(program))
+        return ask.stands(program) and ((known := near()) is None or not known.spoilt(program))
     return False
 
 

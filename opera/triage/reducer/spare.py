@@ -7,6 +7,7 @@ import msgspec
 from opera.oracle import messages
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import CRASH, Outcome
+from opera.triage.failure import as_told
 from opera.triage.reducer.asking import Asker
 from opera.triage.shrink import smaller
 
@@ -34,17 +35,11 @@ def parameters(ask: Asker, kept: list[Program], defaults: smaller.Defaults) -> N
     """Leave out what a failure needed at first, and the smaller program means the same without: `axis=0` of one axis.
 
     So it is where the library computes the same without it, bit for bit, and the compiler says the same; or where that stops
-    before anything is computed, and says what a script knows the failure by. What is decomposed without one may be converted by
-    another function: where an output has the same wrong dtype then, and the script sees no more, it is the target from then on.
+    before anything is computed, and says what a script knows the failure by.
     """
     for trait in smaller.traits(kept[-1], defaults):
         made = None if trait.kind == "dtype" else smaller.applied(trait.without, kept[-1])
-        if made is None:
-            continue
-        if ask([made]) != [True]:
-            if _elsewhere(ask, kept[-1], made):
-                kept.append(made)
-                ask.target = ask.outcomes[made.id]
+        if made is None or ask([made]) != [True]:
             continue
         before, now = (ask.outcomes[x.id] for x in (kept[-1], made))
         same = before.message == now.message and ask.reference(made) == ask.reference(kept[-1])
@@ -52,24 +47,7 @@ def parameters(ask: Asker, kept: list[Program], defaults: smaller.Defaults) -> N
             kept.append(made)
 
 
-def _elsewhere(ask: Asker, program: Program, made: Program) -> bool:
-    """Whether a program that is no failure of the target's place is of the same wrong dtype, as far as others pass it."""
-    shown = ask.outcomes.get(made.id)
-    if shown is None or not ask.admits(made) or not _same_dtype(ask.outcomes.get(program.id), shown):
-        return False
-    sure = ask.fails(shown, elsewhere=True) and not ask.excused(made)
-    return sure and ask.passed([made], [True]) == [True] and ask.stands(made)
-
-
-def _same_dtype(before: Outcome | None, now: Outcome | None) -> bool:
-    """Whether the same output has the same wrong dtype, and nothing else is wrong."""
-    if before is None or now is None or not before.symptom == now.symptom == "dtype":
-        return False
-    return all(before.details.get(x) == now.details.get(x) for x in ("output", "expected", "actual", "wrong"))
-
-
 def _stops_so(before: Outcome, now: Outcome) -> bool:
     """Whether what stops before anything is computed says that by which a script knows another failure."""
-    known = messages.identifying(before.message)
-    stops = (before.verdict, before.stage, before.symptom) == (now.verdict, now.stage, now.symptom)
-    return stops and now.verdict == CRASH and now.stage != "infer" and bool(known) and messages.says(now.message, known)
+    stops = now.verdict == CRASH and now.stage != "infer"
+    return stops and bool(messages.identifying(before.message)) and as_told(before, now)

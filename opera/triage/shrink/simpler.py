@@ -191,11 +191,9 @@ def _floats(change: Callable[[Leaf], Leaf]) -> Callable[[Leaf], Leaf]:
 
 
 ZERO, ONE = partial(_constant, number=0.0), partial(_constant, number=1.0)
-MINUS: Callable[[Leaf], Leaf] = _floats(partial(_constant, number=-1.0))
-"""-1 for what fails of negative numbers alone, a maximum that begins at 0: few others are as plain."""
 WHOLE: tuple[Callable[[Leaf], Leaf], ...] = (
     _written_out,
-    ONE, ZERO, _floats(ONE), _floats(ZERO), MINUS, _floats(counted),
+    ONE, ZERO, _floats(ONE), _floats(ZERO), _floats(counted),
     partial(_rounded, digits=0), partial(_rounded, digits=1), partial(_rounded, digits=2),
 )  # fmt: skip
 """Changes of all tensors of a program."""
@@ -203,8 +201,7 @@ WHOLE: tuple[Callable[[Leaf], Leaf], ...] = (
 
 def of_leaf(leaf: Leaf) -> Iterator[Callable[[Leaf], Leaf]]:
     """Yield changes of one tensor: of all its elements, of half of them, of each where they are few."""
-    yield from (ONE, ZERO)
-    yield MINUS
+    yield from [ONE, ZERO]
     yield counted
     yield from [partial(_rounded, digits=digits) for digits in (0, 1, 2)]
     if leaf.dtype == "string":
