@@ -12,7 +12,7 @@ import re
 from collections import Counter, abc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -164,12 +164,18 @@ def change(program: Program, of: Program) -> Change | None:
 
 
 def alone(
-    program: Program, seen: Iterable[Program], *, wrong: bool = False, corpus: Iterable[Instance] = ()
+    program: Program,
+    seen: Iterable[Program],
+    *,
+    wrong: bool = False,
+    corpus: Iterable[Instance] = (),
+    defaults: smaller.Defaults | None = None,
 ) -> Iterator[Program]:
     """Yield programs that differ in one thing, and that nobody has asked about.
 
     The program with other texts in place of one that a parameter has, the shortest that tests of the corpus call the operator
-    with; given what it leaves out and they do not (`dim`); and with what others have in place of one thing alone, of those that
+    with; given what it leaves out and they do not (`dim`), or with a default written out (0.2, of a schema that holds it in
+    float32); and with what others have in place of one thing alone, of those that
     have other numbers besides, in another shape its own numbers again and again; of wrong outputs also those of another shape
     with 1, 2, 3, ...: what repeats may be right by that alone (a softmax along an axis of equal numbers); and, before these,
     its own numbers in the opposite order, of the other sign, and, of small tensors beside the first, the last one half and
@@ -179,6 +185,7 @@ def alone(
     corpus = list(corpus)
     yield from _texts(program, corpus)
     yield from _stated(program, corpus)
+    yield from _written_out(program, (defaults or {}).get(program.operators[0], {}))
     if wrong:
         yield from {x.id: x for x in _varied(program) if x.id != program.id}.values()
     for x in seen:
@@ -423,6 +430,14 @@ def _stated(program: Program, corpus: Iterable[Instance]) -> Iterator[Program]:
             yield from [made] if made is not None else []
 
 
+def _written_out(program: Program, defaults: Mapping[str, Value]) -> Iterator[Program]:
+    """Yield a call that is given the default of a number which it leaves out, fractions first: they may be rounded."""
+    left = {x: y for x, y in defaults.items() if isinstance(y, bool | int | float) and isinstance(program, Instance)}
+    for name in sorted(left, key=lambda x: not isinstance(left[x], float))[:STATED]:
+        made = smaller.given(program, name, left[name]) if isinstance(program, Instance) else None
+        yield from [made] if made is not None else []
+
+
 def _varied(program: Program) -> Iterator[Program]:
     for place, held in enumerate(smaller.leaves(program)):
         scaled = (0.5, 2.0) if place and math.prod(held.shape) <= NUMBERS else ()
@@ -486,6 +501,51 @@ def signed(program: Program) -> Program | None:
         if not isinstance(leaf, Tensor) or leaf.dtype not in SIGNED_FLOATS or smaller.states(leaf):
             return leaf
         return simpler.numbered(np.resize(np.roll(SIGNED, -next(begins)), leaf.shape), leaf.dtype)
+
+    made = smaller.applied(lambda x: smaller.mapped(x, filled), program)
+    return made if made != program else None
+
+
+def ends(program: Program, own: Program) -> Program | None:
+    """Return a program of other dtypes with their least and greatest numbers where its own has those of its dtypes: what takes
+    the least number for none at all is wrong of 0 in uint8, and of 0 in no other. None where its own has no such."""
+    before = iter(smaller.leaves(own))
+
+    def put(leaf: smaller.Leaf) -> smaller.Leaf:
+        held = next(before, leaf)
+        if not (isinstance(leaf, Tensor) and isinstance(held, Tensor)) or smaller.states(held):
+            return leaf
+        if leaf.shape != held.shape or leaf.dtype == held.dtype or not _limits(leaf.dtype) or not _limits(held.dtype):
+            return leaf
+        array, was = leaf.array(), held.array()
+        for end, other in zip(_limits(held.dtype), _limits(leaf.dtype), strict=True):
+            array[was == end] = other
+        return Tensor.of(array, leaf.dtype)
+
+    made = smaller.applied(lambda x: smaller.mapped(x, put), program)
+    return made if made != program else None
+
+
+def _limits(dtype: str) -> tuple[Any, ...]:
+    """Return the least and the greatest number of a dtype of NumPy's, nothing of others."""
+    if dtype not in (*dtypes_.INTEGERS, *SIGNED_FLOATS) or dtype not in np.sctypeDict:
+        return ()
+    known = np.iinfo(dtype) if dtype in dtypes_.INTEGERS else np.finfo(dtype)
+    return known.min, known.max
+
+
+def in_sign(program: Program, own: Program) -> Program | None:
+    """Return a program with 1, 2, ... in its tensors of floats, below 0 where its own has negative numbers alone: a maximum
+    that begins at 0 is right of all others. None where it is that already."""
+    before = iter(smaller.leaves(own))
+
+    def filled(leaf: smaller.Leaf) -> smaller.Leaf:
+        held = next(before, leaf)
+        if not isinstance(leaf, Tensor) or leaf.dtype not in SIGNED_FLOATS or smaller.states(leaf):
+            return leaf
+        below = isinstance(held, Tensor) and held.dtype in SIGNED_FLOATS and bool((simpler.numbers(held) < 0).all())
+        made = simpler.counted(leaf)
+        return simpler.numbered(-simpler.numbers(made), leaf.dtype) if below and isinstance(made, Tensor) else made
 
     made = smaller.applied(lambda x: smaller.mapped(x, filled), program)
     return made if made != program else None

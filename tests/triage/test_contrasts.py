@@ -323,6 +323,42 @@ def test_fractions_of_both_signs_begin_elsewhere_in_each_tensor() -> None:
     assert {-1.0, 1.0} == set(np.sign(one - other)) and integers.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "expected"),
+    [
+        (np.uint8([0, 3]), np.int8([0, 3]), [-128, 3]),
+        (np.int8([127]), np.float32([127]), [np.finfo("float32").max]),
+        (np.int64([0, 3]), np.int32([0, 3]), None),
+        (np.float32([1, 2]), np.float16([1, 2]), None),
+    ],
+)
+def test_the_least_number_of_a_dtype_is_that_of_another(
+    own: np.ndarray, other: np.ndarray, expected: list | None
+) -> None:
+    """OpenVINO's MaxPool loses the index of 0 in uint8, and of -128 in int8."""
+    made = contrasts.ends(call(own), call(own))
+    assert made is None, "it is that already"
+    made = contrasts.ends(call(other), call(own))
+    assert (made and made.inputs[0].value.array().tolist()) == expected  # type: ignore[union-attr]
+
+
+def test_other_numbers_are_negative_where_its_own_all_are() -> None:
+    """A maximum that begins at 0 is right of positive numbers in any dtype."""
+    made = contrasts.in_sign(call(np.float64([5, 5, 5])), call(np.float32([-1, -2, -1])))
+    assert made is not None and made.inputs[0].value.array().tolist() == [-1, -2, -3]  # type: ignore[union-attr]
+    made = contrasts.in_sign(call(np.float64([5, 5, 5])), call(np.float32([-1, 2, -1])))
+    assert made is not None and made.inputs[0].value.array().tolist() == [1, 2, 3]  # type: ignore[union-attr]
+    assert contrasts.in_sign(call(np.int64([5, 5])), call(np.int64([1, 1]))) is None, "integers may be indices"
+
+
+def test_what_is_left_out_is_asked_about_with_its_default_written_out() -> None:
+    """TVM's HardSigmoid of float64 takes a double 0.2 for an alpha that the schema holds in float32."""
+    defaults = {OWN.operator: {"bias": 1.0, "size": 5, "alpha": 0.2, "axis": None, "mode": "x"}}
+    found = list(contrasts.alone(OWN, [], defaults=defaults))
+    assert [x.params for x in found] == [{**OWN.params, "alpha": 0.2}, {**OWN.params, "size": 5}]
+    assert contrasts.contrasts(OWN, [(found[0], PASSES)]) == (Contrast("alpha", "left out", passes=("0.2",)),)
+
+
 def test_numbers_that_are_about_the_same_are_told_once():
     """`amax` was told to be wrong for [nan, 3.61161], [nan, 3.61], [nan, 3.6] and [nan, 4]."""
     shown = [(call(DATA, bias=x), FAILS) for x in (3.61161, 3.61, 3.6, 4.0, -3.6)]

@@ -33,10 +33,12 @@ MOST = 32
 """Programs that are asked about in which one thing alone differs, where others have it with other numbers."""
 
 
-def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, str]]:
+def alone(
+    ask: Asker, program: Program, target: Outcome, defaults: smaller.Defaults | None = None
+) -> list[tuple[Program, str]]:
     """Return programs that were asked about in which one thing alone is another than in this one, and what each shows
     (FAILS and others of opera.triage.contrasts); a few are asked about now: whose numbers or outputs differed besides, or that
-    have another text of the corpus.
+    have another text of the corpus, or a default written out.
 
     Args:
         target: What the program's script shows: its words may differ in numbers from those that the search began with.
@@ -45,7 +47,7 @@ def alone(ask: Asker, program: Program, target: Outcome) -> list[tuple[Program, 
     with suppress(Spent):
         ask.look(list(itertools.islice(_returning(program, _known(ask)), MOST)))
         ask.look(list(_seeds(program)) if target.details.get("drawn") == draws.SEED else [])
-        made = contrasts.alone(program, _known(ask), wrong=loud, corpus=ask.corpus)
+        made = contrasts.alone(program, _known(ask), wrong=loud, corpus=ask.corpus, defaults=defaults)
         ask.look(list(itertools.islice(made, MOST)))
     found: list[tuple[Program, str]] = []
     for x in _known(ask):
@@ -69,20 +71,31 @@ def _seeds(program: Program) -> Iterator[Program]:
 
 
 def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[tuple[Program, str]]:
-    """Return programs and what they show, but for those that are right by their numbers alone: with fractions of both signs,
-    and all else as it is, their outputs are wrong, too (a cast that does nothing is right of whole numbers; a power without an
-    absolute value, of positive ones), and should be finite. Of other numbers in place of its own nobody says more than that.
+    """Return programs and what they show, but for those that are right by their numbers alone: with others, and all else as it
+    is, their outputs are wrong, too (a cast that does nothing is right of whole numbers; a power without an absolute value, of
+    positive ones; a maximum that begins at 0, too; what takes the least number for none at all, of 0 in all dtypes but one),
+    and should be finite. Of other numbers in place of its own nobody says more than that.
     """
     inputs = {x.name for x in own.inputs}
     right = [x for x, shows in found if shows == contrasts.PASSES]
-    typed = [x for x in right if (one := contrasts.change(x, own)) and (one.form or one.what not in inputs)]
-    made = {x.id: y for x in typed[:MOST] if (y := contrasts.signed(x)) is not None and ask.within([y])}
+    typed = [x for x in right if (one := contrasts.change(x, own)) and (one.form or one.what not in inputs)][:MOST]
+    made = {x.id: list(_numbered(ask, x, own)) for x in typed}
     ask.go_on()  # what was found before may have taken all the time
     with suppress(Spent):
-        ask.look([*made.values()])
-    known = {x: ask.outcomes[y.id] for x, y in made.items() if y.id in ask.outcomes}
-    wrong = {x for x, now in known.items() if now.verdict == INCONSISTENT and not now.details.get("not_finite")}
+        ask.look([y for several in made.values() for y in several])
+    known = {x: [ask.outcomes[y.id] for y in several if y.id in ask.outcomes] for x, several in made.items()}
+    wrong = {
+        x
+        for x, shown in known.items()
+        if any(now.verdict == INCONSISTENT and not now.details.get("not_finite") for now in shown)
+    }
     return [(x, shows) for x, shows in found if shows != contrasts.PASSES or x.id not in wrong]
+
+
+def _numbered(ask: Asker, program: Program, own: Program) -> Iterator[Program]:
+    """Yield a program with other numbers, as far as its library and documentation admit these."""
+    made = (contrasts.signed(program), contrasts.in_sign(program, own), contrasts.ends(program, own))
+    yield from (x for x in made if x is not None and ask.within([x]))
 
 
 def _with_operators(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[tuple[Program, str]]:

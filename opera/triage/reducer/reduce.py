@@ -221,7 +221,7 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     )  # fmt: skip
     ask.budget = Budget(ALONE * seconds)
     shown = (
-        *contrasts.contrasts(found, alone(ask, found, outcome), value=outcome.symptom in NUMBERS),
+        *contrasts.contrasts(found, alone(ask, found, outcome, defaults), value=outcome.symptom in NUMBERS),
         *comes(ask, found, reduction.besides, defaults),
         *outputs(ask, found, (*reduction.besides, *reduction.circumstances)),
     )

@@ -373,6 +373,20 @@ def test_what_is_right_by_its_whole_numbers_alone_is_no_contrast(signed: bool) -
     assert [x for x, how in alone(ask, own, ask.target) if how == PASSES and x is other] == ([] if signed else [other])
 
 
+def test_what_is_right_of_zero_by_its_dtype_alone_is_no_contrast() -> None:
+    """OpenVINO's MaxPool loses the index of the least number of any dtype: int8 was told as right, of 0."""
+    own, other, least = (
+        Instance("onnx", "MaxPool", {}, (Operand("X", Tensor.of(np.array([[[x]]], dtype))),), ("Y",), {})
+        for x, dtype in ((0, "uint8"), (0, "int8"), (-128, "int8"))
+    )
+    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes.setdefault(x.id, Outcome(PASS)) for x in asked]  # type: ignore[method-assign]
+    ask.within = bool  # type: ignore[method-assign, assignment]
+    assert changed._borne(ask, [(other, PASSES)], own) == [(other, PASSES)]
+    ask.outcomes[least.id] = Outcome(INCONSISTENT, "infer", "value")
+    assert not changed._borne(ask, [(other, PASSES)], own)
+
+
 def test_numbers_are_asked_about_though_the_time_for_others_is_over() -> None:
     """Of cdist on OpenVINO it was told as right what fails of negative differences, where there was no time to ask."""
     own, other = (
