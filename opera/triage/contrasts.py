@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from opera.programs.program import Graph, Instance, Program
-from opera.programs.values import Message, RandomTensor, Sequence, Tensor, Value
+from opera.programs.values import CONTAINERS, Message, RandomTensor, Sequence, Tensor, Value
 from opera.triage.conditions import dtypes as dtypes_
 from opera.triage.conditions import removable
 from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT, number
@@ -527,10 +527,13 @@ def ends(program: Program, own: Program) -> Program | None:
 
 
 def _limits(dtype: str) -> tuple[Any, ...]:
-    """Return the least and the greatest number of a dtype of NumPy's, nothing of others."""
-    if dtype not in (*dtypes_.INTEGERS, *SIGNED_FLOATS) or dtype not in np.sctypeDict:
+    """Return the least and the greatest number of a dtype of NumPy's own, nothing of others."""
+    if dtype in dtypes_.INTEGERS and dtype == CONTAINERS[dtype]:
+        known: Any = np.iinfo(dtype)
+    elif dtype in SIGNED_FLOATS and dtype == CONTAINERS[dtype]:
+        known = np.finfo(dtype)
+    else:
         return ()
-    known = np.iinfo(dtype) if dtype in dtypes_.INTEGERS else np.finfo(dtype)
     return known.min, known.max
 
 

@@ -342,6 +342,15 @@ def test_the_least_number_of_a_dtype_is_that_of_another(
     assert (made and made.inputs[0].value.array().tolist()) == expected  # type: ignore[union-attr]
 
 
+def test_the_ends_of_narrow_floats_are_not_asked_of_numpy() -> None:
+    """NumPy knows the name of bfloat16 once a package has registered it, and not its ends."""
+    pytest.importorskip("ml_dtypes")
+    narrow = Instance("onnx", OWN.operator, {}, (Operand("x0", Tensor.of(np.uint16([1, 2]), "bfloat16")),), ("Y",), {})
+    assert contrasts.ends(narrow, call(np.float32([1, 2]))) is None
+    four = Instance("onnx", OWN.operator, {}, (Operand("x0", Tensor.of(np.uint8([1, 2]), "uint4")),), ("Y",), {})
+    assert contrasts.ends(four, call(np.uint8([0, 2]))) is None
+
+
 def test_other_numbers_are_negative_where_its_own_all_are() -> None:
     """A maximum that begins at 0 is right of positive numbers in any dtype."""
     made = contrasts.in_sign(call(np.float64([5, 5, 5])), call(np.float32([-1, -2, -1])))
