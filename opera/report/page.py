@@ -266,7 +266,19 @@ def borne_out(of: Reduction | None, seems: str) -> bool:
     having, others = of.tried[0], of.tried[3]
     borne = sum(of.tried) == having + others >= BORNE and min(having, others) >= PASSING
     program = of.program().program
-    return borne and all(_says(x, seems, program) for x in of.contrasts if x.passes)
+    return borne and not any(
+        _denies(x, seems) if not (x.tells or x.likewise) else x.passes and not _says(x, seems, program)
+        for x in of.contrasts
+    )
+
+
+def _denies(row: Contrast, seems: str) -> bool:
+    """Whether what seems to decide names a parameter of which all that was tried fails: `0 for gamma or alpha`."""
+    return row.what.partition(" ")[0].removesuffix("s") not in ABOUT and _names(row, seems)
+
+
+def _names(row: Contrast, seems: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(row.what.partition(' of ')[0])}(?!\w)", seems) is not None
 
 
 def _says(row: Contrast, seems: str, program: Program) -> bool:
@@ -280,7 +292,7 @@ def _says(row: Contrast, seems: str, program: Program) -> bool:
         return NUMBER.search(seems) is not None
     if row.what in (OPERATOR, RESULT, OUTPUT, UNREAD) or first in ("how", "outputs"):
         return True
-    return re.search(rf"(?<!\w){re.escape(row.what.partition(' of ')[0])}(?!\w)", seems) is not None
+    return _names(row, seems)
 
 
 def _remarks(chosen: Choice) -> Iterator[str]:

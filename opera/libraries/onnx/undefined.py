@@ -255,6 +255,24 @@ def _pool_over_nothing(call: Call) -> str | None:
     return f"{call.instance.operator} over no elements has no result: X {list(data.shape)}"
 
 
+def _auto_pad(call: Call) -> str | None:
+    """SAME_UPPER and SAME_LOWER "mean pad the input"; where a stride is larger than the window the sizes that they demand may
+    need less than no padding, of which no operator speaks (`pads` is "greater than or equal to 0")."""
+    if call.instance.params.get("auto_pad") not in ("SAME_UPPER", "SAME_LOWER"):
+        return None
+    data, weight = call.tensor("X", 0) or call.tensor("x", 0), call.tensor("W", 1) or call.tensor("w", 1)
+    window = call.instance.params.get("kernel_shape") or (weight.shape[2:] if weight is not None else ())
+    sizes = data.shape[2:] if data is not None else ()
+    strides, dilations = (call.instance.params.get(x) or [1] * len(sizes) for x in ("strides", "dilations"))
+    for size, length, stride, apart in zip(sizes, window, strides, dilations, strict=True):
+        if size and (-(-size // stride) - 1) * stride + (length - 1) * apart + 1 < size:
+            found = f"size {size}, window {length}, stride {stride}"
+            return (
+                f"{call.instance.operator} with auto_pad says nothing of sizes that need less than no padding: {found}"
+            )
+    return None
+
+
 def _scatter(call: Call) -> str | None:
     """ScatterElements-16, ScatterND-16: with reduction "none", "indices should not have duplicate entries"."""
     data, indices = call.tensor("data", 0), call.tensor("indices", 1)
@@ -293,6 +311,7 @@ Rule = Callable[[Call], str | None]
 RULES: Mapping[str, Rule] = {
     "ArgMax": _arg,
     "ArgMin": _arg,
+    **dict.fromkeys(("AveragePool", "Conv", "ConvInteger", "LpPool", "MaxPool", "QLinearConv"), _auto_pad),
     "BitShift": _shift,
     "Cast": _cast,
     "CastLike": _cast,

@@ -44,6 +44,8 @@ UNDEFINED = [
     ("QuantizeLinear", {"x": F([NAN]), "y_scale": F(1), "y_zero_point": np.uint8(0)}, {}, 13),
     ("GlobalMaxPool", {"X": np.zeros((1, 2, 0, 3), F)}, {}, 21),
     ("RoiAlign", {"X": np.ones((1, 1, 4, 4), F), "rois": F([[0, 0, 1, 1], [2, 0, 1, 1]])}, {}, 16),
+    ("MaxPool", {"X": np.ones((1, 1, 2), F)}, {"auto_pad": "SAME_UPPER", "kernel_shape": [1], "strides": [3]}, 22),
+    ("Conv", {"X": np.ones((1, 1, 4), F), "W": np.ones((1, 1, 1), F)}, {"auto_pad": "SAME_LOWER", "strides": [2]}, 22),
 ]
 DEFINED = [
     ("BitShift", {"X": np.uint8([1]), "Y": np.uint8([7])}, {}, 11),
@@ -72,6 +74,9 @@ DEFINED = [
     ("QuantizeLinear", {"x": F([1e9]), "y_scale": F(1), "y_zero_point": np.uint8(0)}, {}, 13),
     ("Add", {"A": F([NAN]), "B": F([1])}, {}, 14),
     ("RoiAlign", {"X": np.ones((1, 1, 4, 4), F), "rois": F([[0, 0, 1, 1], [1, 1, 1, 1]])}, {}, 16),
+    ("MaxPool", {"X": np.ones((1, 1, 4), F)}, {"auto_pad": "SAME_UPPER", "kernel_shape": [1], "strides": [3]}, 22),
+    ("MaxPool", {"X": np.ones((1, 1, 2), F)}, {"kernel_shape": [1], "strides": [3]}, 22),
+    ("Conv", {"X": np.ones((1, 1, 4), F), "W": np.ones((1, 1, 3), F)}, {"auto_pad": "SAME_LOWER", "strides": [2]}, 22),
 ]
 
 
