@@ -46,8 +46,9 @@ def MultinomialOp : Instruction<[Multinomial]> {
 }
 
 // No deviation from the mean, and some.
+// Some draw a thousand numbers and more: of a few a wrong tail is not to be told.
 def RandomNormalOp : Instruction<[RandomNormal]> {
-  let shape = dims(1..3);
+  let shape = [dims(0..2)..., {dim(), 1000}];
   let scale = {0.0, 0.5, 1.0};
   let mean = {0.0, 1.0, -2.5};
   let seed = {1.0, 0.0, 7.0};
@@ -55,7 +56,7 @@ def RandomNormalOp : Instruction<[RandomNormal]> {
 }
 
 def RandomNormalLikeOp : Instruction<[RandomNormalLike]> {
-  input : dims(1..3);
+  input : [dims(0..2)..., {dim(), 1000}];
   let scale = {0.0, 0.5, 1.0};
   let mean = {0.0, 1.0, -2.5};
   let seed = {1.0, 0.0, 7.0};
@@ -64,7 +65,7 @@ def RandomNormalLikeOp : Instruction<[RandomNormalLike]> {
 
 // One number only between low and high, and many.
 def RandomUniformOp : Instruction<[RandomUniform]> {
-  let shape = dims(1..3);
+  let shape = [dims(0..2)..., {dim(), 1000}];
   let low = {1.0, 0.0, -2.0};
   let high = {low, low + 3.0};
   let seed = {1.0, 0.0, 7.0};
@@ -72,7 +73,7 @@ def RandomUniformOp : Instruction<[RandomUniform]> {
 }
 
 def RandomUniformLikeOp : Instruction<[RandomUniformLike]> {
-  input : dims(1..3);
+  input : [dims(0..2)..., {dim(), 1000}];
   let low = {1.0, 0.0, -2.0};
   let high = {low, low + 3.0};
   let seed = {1.0, 0.0, 7.0};

@@ -47,6 +47,15 @@ def test_an_input_that_is_coarser_than_the_output_excuses_no_coarse_arithmetic(t
     assert screens.screen(Tangent(), "any", manifest, tmp_path, instance, actual, seen).reason == reason
 
 
+def test_a_number_that_no_rounding_gives_is_not_excused_by_an_infinity_that_one_does(tmp_path):
+    """OpenVINO has the largest float32 in place of an infinity of float64: near 1 Atanh is NaN, infinity or 19."""
+    manifest, instance = made(tmp_path, "Atanh", {"input": np.float64([1.0, 0.5])})
+    expected = migrated.read_values(tmp_path, "expected")[0].array()
+    assert np.isinf(expected[0])
+    for number, reason in ((19.0, screens.ILL_CONDITIONED), (np.nan, screens.ILL_CONDITIONED), (3.4e38, "")):
+        assert screen(tmp_path, manifest, instance, np.array([number, expected[1]])).reason == reason
+
+
 def test_an_operator_that_rounds_nothing_is_never_ill_conditioned(tmp_path):
     manifest, instance = made(tmp_path, "Floor", {"X": f32(3.0, 1.5)})
     assert screen(tmp_path, manifest, instance, f32(2.0, 1.0)).reason == ""
