@@ -15,7 +15,7 @@ ROUNDS = 2000
 """Rounds that a loop may run: a program made of another may have one without an end."""
 WHOLE = 1e-6
 """How far from a whole number what is one may be, once it is computed of grids in float32."""
-REFUSING = frozenset({"Split"})
+REFUSING = frozenset({"Split", "Transpose"})
 """Operators that are computed by the evaluator all the same, where what they are given is not refused."""
 
 
@@ -31,8 +31,9 @@ def operators() -> list[type]:
     AffineGrid gives the dtype of theta. A zero point of ConvInteger for each filter is that of filters of whatever rank. What
     Optional is given it returns, and no list of it. MaxPool tells places in the whole input (opera.libraries.onnx.pooling).
     Erf of float64 is that, and not float32's (nor is Gelu, which is made of it). RNN, GRU and LSTM heed activations, clip,
-    input_forget and sequence_lens (opera.libraries.onnx.recurrent). Split refuses parts that are not the whole. Scatter is what
-    ScatterElements was called before opset 11; the evaluator knows it by the new name alone.
+    input_forget and sequence_lens (opera.libraries.onnx.recurrent). Split refuses parts that are not the whole, Transpose
+    axes that are not all (an empty list of a matrix). Scatter is what ScatterElements was called before opset 11; the evaluator
+    knows it by the new name alone.
     """
     from onnx.reference.op_run import OpRun
     from onnx.reference.ops.op_affine_grid import AffineGrid, construct_original_grid
@@ -53,6 +54,7 @@ def operators() -> list[type]:
     from onnx.reference.ops.op_roi_align import RoiAlign
     from onnx.reference.ops.op_scatter_elements import ScatterElements
     from onnx.reference.ops.op_split import Split_18
+    from onnx.reference.ops.op_transpose import Transpose
 
     def like(of: Any) -> type:
         def run(self: Any, x: Any, **given: Any) -> Any:
@@ -177,6 +179,11 @@ def operators() -> list[type]:
             raise ValueError(f"an axis of {x.shape[axis]} is not split into {list(split)}")
         return self.common_run(x, split, axis=axis, num_outputs=num_outputs)
 
+    def permuted(self: Any, x: Any, perm: Any = None) -> Any:
+        if perm is not None and len(perm) != x.ndim:
+            raise ValueError(f"{x.ndim} axes are not permuted by {list(perm)}")
+        return Transpose._run(self, x, perm)
+
     def unrolled(of: Any) -> type:
         kind = of.__name__.partition("_")[0]
 
@@ -201,7 +208,7 @@ def operators() -> list[type]:
     unpooled = type("MaxUnpool", (MaxUnpool,), {"_run": unpool})
     others = [type(x.__name__.partition("_")[0], (x,), {"_run": run}) for x, run in (
         (LRN, normalized), (LpPool, pooled), (GridSample, sampled), (AffineGrid, affine), (ConvInteger, convolved),
-        (Optional, filled), (Erf, error), (MaxPool, greatest), (Split_18, parted),
+        (Optional, filled), (Erf, error), (MaxPool, greatest), (Split_18, parted), (Transpose, permuted),
     )]  # fmt: skip
     others += map(unrolled, (RNN_14, GRU, LSTM))
     others.append(type("Scatter", (ScatterElements,), {"op_domain": ""}))

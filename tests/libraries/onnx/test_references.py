@@ -238,6 +238,31 @@ def test_a_zero_point_for_each_filter_is_subtracted_from_filters_of_any_rank(ran
     assert isinstance(found, Tensor) and found.array().ravel().tolist() == [3528, 3465]
 
 
+@pytest.mark.parametrize(
+    ("shape", "perm", "valid"), [((), [], True), ((2,), [], False), ((2, 3), [0], False), ((2, 3), None, True)]
+)
+def test_axes_that_are_not_all_are_no_permutation(shape: tuple[int, ...], perm: list[int] | None, valid: bool) -> None:
+    """The evaluator takes an empty list for none: "Its length must be equal to the rank of the input"."""
+    from onnx import AttributeProto, helper
+    from onnx.reference import ReferenceEvaluator
+
+    from opera.libraries.onnx import mended
+
+    node = helper.make_node("Transpose", ["x"], ["y"])
+    if perm is not None:
+        node.attribute.append(AttributeProto(name="perm", type=AttributeProto.INTS, ints=perm))
+    given, made = (helper.make_tensor_value_info(x, 1, None) for x in "xy")
+    model = helper.make_model(
+        helper.make_graph([node], "g", [given], [made]), opset_imports=[helper.make_opsetid("", 21)]
+    )
+    asked = ReferenceEvaluator(model, new_ops=mended.operators())
+    if not valid:
+        with pytest.raises(ValueError, match="not permuted by"):
+            asked.run(None, {"x": np.ones(shape, np.float32)})
+    else:
+        assert asked.run(None, {"x": np.ones(shape, np.float32)})[0].shape == shape[::-1]
+
+
 @pytest.mark.parametrize("opset", [2, 11, 13, 18])
 @pytest.mark.parametrize(("parts", "whole"), [([1, 2], True), ([0, 3], True), ([0, 0], False), ([4, -1], False)])
 def test_parts_of_a_split_are_the_whole(opset: int, parts: list[int], whole: bool) -> None:
