@@ -6,7 +6,7 @@ reads of `sobel_edges` begins at the wrong place. The plainest calls that become
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import cast
 
@@ -18,6 +18,7 @@ from opera.programs.program import Instance, Program
 from opera.programs.verdicts import CRASH, INCONSISTENT, REFUSED, Outcome
 from opera.triage.conditions.deciding import Lowers
 from opera.triage.sentence import lowered
+from opera.triage.shrink import smaller
 from opera.triage.shrink.minimise import Spent
 
 
@@ -36,14 +37,22 @@ def parts(ask: Lowers, program: Program, shown: Outcome) -> tuple[str, ...]:
     composed = shown.verdict == INCONSISTENT and shown.conversion_function.startswith(location.EXPANDED)
     if not (composed or at) or not hasattr(library, "plainest"):
         return ()
-    found = list[str]()
+    found, dtypes = list[str](), {x.dtype for x in smaller.leaves(program)}
     with suppress(Spent):
         for name in dict.fromkeys(x for x in ask.lowered(program) if x != at):
-            calls = [x for x in cast(Lowering, library).plainest(name) if x.operator not in program.operators]
+            plainest = cast(Lowering, library).plainest(name)
+            calls = [x for x in plainest if x.operator not in program.operators and _is_of(x, dtypes)]
             made = zip(calls, ask.look(calls), strict=True)
             wrong = (x for x, now in made if now.verdict == INCONSISTENT and (composed or now.symptom in FORMS))
             found += [f"{name} ({x.operator})" for x in wrong][:1]
     return tuple(found)
+
+
+def _is_of(call: Instance, dtypes: Collection[str]) -> bool:
+    """Whether a call that casts does so to the dtype of a tensor that the program is given, or to int32: all casts are one
+    operator, and a compiler may get one of them wrong."""
+    to = call.params.get("dtype")
+    return to in (None, "int32", *dtypes)
 
 
 def inside(program: Program, shown: Outcome, asked: Iterable[tuple[Program, Outcome]]) -> Iterator[str]:

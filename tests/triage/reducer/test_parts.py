@@ -57,6 +57,19 @@ def test_each_operator_that_is_wrong_by_itself_is_told_once_with_its_plainest_ca
     assert set(ask.met) == {"keras.ops.pad", "keras.layers.DepthwiseConv2D"}
 
 
+@pytest.mark.parametrize(("dtype", "told"), [("int64", ("CAST (keras.ops.cast)",)), ("float32", ()), ("int8", ())])
+def test_a_cast_is_asked_about_to_a_dtype_of_the_program(dtype: str, told: tuple[str, ...]) -> None:
+    """MNN casts to int32, and leaves what is to be int64 as it is: a layer of int64 is wrong by that."""
+
+    class Casts(Answers):
+        def look(self, programs: Sequence[Program]) -> list[Outcome]:
+            return [WRONG if x.instances()[0].params.get("dtype") == "int64" else Outcome(PASS) for x in programs]
+
+    given = edges().inputs[0].value.array().astype(dtype)  # type: ignore[union-attr]
+    program = msgspec.structs.replace(edges(), inputs=(Operand("images", Tensor.of(given)),))
+    assert parts(Casts(["CAST"], {}), program, WRONG) == told
+
+
 @pytest.mark.parametrize(
     "shown",
     [Outcome(CRASH, "load", "Error", conversion_function="expanded sobel_edges"),
