@@ -7,6 +7,7 @@ is none of them.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -59,7 +60,7 @@ def beyond(ask: Asking, program: Program, shown: Outcome) -> str:
 def cut(ask: Asking, program: Program, shown: Outcome) -> str:
     """Return the float that the first wrong integer is cut from, in words, where it is one off, the same call that names a
     dtype of floats is right, and that float is an integer but for rounding: `BlackmanWindow` of uint8 cuts 0.99999994 to 0.
-    Nothing where all floats are integers: those are exact.
+    Nothing where all floats are integers, which are exact, unless the operator makes fractions of integers alone.
     """
     with suppress(Spent):
         return _cut(ask, program, shown)
@@ -159,10 +160,32 @@ def _cut(ask: Asking, program: Program, shown: Outcome) -> str:
         if found is None or "float" not in found[1] or not np.isfinite(found[0]):
             continue
         held = outputs[place] if outputs else None
-        numbers = simpler.numbers(held) if isinstance(held, Tensor) else np.zeros(0)
-        if np.any(numbers != np.round(numbers)) and abs(found[0] - round(found[0])) <= STEP * max(1, abs(found[0])):
+        near = abs(found[0] - round(found[0])) <= STEP * max(1, abs(found[0]))
+        if near and (_has_fractions(held) or _makes_fractions(ask, program)):
             return f"{found[0]:.9g}, from which rounding leads to either side of {round(found[0])}"
     return ""
+
+
+def _has_fractions(value: Value) -> bool:
+    numbers = simpler.numbers(value) if isinstance(value, Tensor) and "float" in value.dtype else np.zeros(0)
+    return bool(np.any(np.isfinite(numbers) & (numbers != np.round(numbers))))
+
+
+def _makes_fractions(ask: Asking, program: Instance) -> bool:
+    """Whether an operator of integers alone gives floats that are none, of others than a program's: a Blackman window of two is
+    0 and 1 by chance. Raises Spent."""
+    known = (x for name, x in ask.programs.items() if name in ask.outcomes and x.operators == program.operators)
+    made = (x for x in known if isinstance(x, Instance) and _is_whole(x))
+    return _is_whole(program) and any(
+        _has_fractions(y) for x in itertools.islice(made, TRIED) for y in ask.reference(x) or ()
+    )
+
+
+def _is_whole(program: Instance) -> bool:
+    """Whether a call is given no float."""
+    return not any("float" in x.dtype for x in smaller.leaves(program)) and not any(
+        isinstance(x, float) and x != round(x) for x in program.params.values()
+    )
 
 
 def _of_another_type(one: Instance, other: Instance) -> bool:
