@@ -78,6 +78,13 @@ def test_operators_by_themselves_tell_who_is_wrong() -> None:
         ),
         (Outcome(UNSTABLE, "infer"), [Tried(EACH, "each", Outcome(UNSTABLE, "infer"))], "kernel", "by itself"),
         (Outcome(UNSTABLE, "infer"), [Tried(EACH, "each", WRONG)], "unknown", "does not tell"),
+        (
+            Outcome(UNSTABLE, "infer"),
+            [Tried(LESS, "O0", Outcome(PASS)), Tried(EACH, "each", Outcome(PASS))],
+            "unknown",
+            "does not tell",
+        ),
+        (WRONG, [Tried(LESS, "O0", Outcome(PASS))], "optimisation", "it passes with O0"),
     ]
     for seen, tried, verdict, because in cases:
         found = part.decide(seen, [Tried(AS_FOUND, "now", seen), *tried], {}, exporter=False)
