@@ -427,7 +427,7 @@ def _got(outcome: Outcome, actual: str) -> str:
     seen = outcome.details
     if not unwritten(seen.get("expected"), seen.get("actual")):
         narrow = rounded(outcome)
-        return f"is {actual} (a number of {narrow})" if narrow else f"is {actual}"
+        return f"is the {narrow} {actual}" if narrow else f"is {actual}"
     bits = abs(seen["actual"]) / DENORMAL * 2**23
     whole = 0 < bits < BITS and bits.is_integer()
     return f"holds the bits of the integer {bits:.0f}" if whole else "looks like unwritten memory"

@@ -47,7 +47,7 @@ def test_a_number_of_a_narrower_dtype_is_known_by_its_bits(expected: float, actu
 def test_it_is_told_which_dtype_a_number_is_of() -> None:
     seen = wrong(0.36660938311080454, 0.3666093349456787)
     seen.details.update(index="[4]", differing=1, elements=5)
-    assert "y[4] is 0.3666093 (a number of float32), not 0.3666094 (1 of 5" in sentence("TVM", "torch.sum", seen)
+    assert "y[4] is the float32 0.3666093, not 0.3666094 (1 of 5" in sentence("TVM", "torch.sum", seen)
 
 
 @given(st.floats(1e-30, 1e30))
