@@ -13,6 +13,8 @@ another. A finding follows one of its frontend and environment
   of both is the same (a norm of bfloat16 is a power of it), whatever decides;
 - that stops at the same line of native code, and both were reduced from one test: one route says more of it than another (a
   logsumexp of a scalar, and the maximum that it is made of);
+- whose message tells of the same lines of native code, three or more in the same order, and how an input comes to the model, or
+  that it is given, decides both (what falls back on a reference that knows constants alone, of whatever reduction);
 - that stops in the same words, and the same decides of both beside parameters, dtypes and ranks, whatever their operators are
   (`twins.py`);
 - that is wrong in the same respect of what the model returns alone, and right once another call takes it;
@@ -48,6 +50,10 @@ NO_OPERATOR = frozenset(("Constant",))
 
 NATIVE = re.compile(r"\.(?:cpp|cc|cxx|h|hpp):\d+$")
 """A line of native code: one of Python is often that of a table that all is looked up in."""
+
+LINE = re.compile(r"[\w/]+\.(?:cpp|cc|cxx|h|hpp):\d+")
+DEEP = 3
+"""Lines of native code, and how many of them tell the way that a message came; the first ones are that of any."""
 
 Key: TypeAlias = tuple[str, str]
 """A finding, and the environment that it is of."""
@@ -136,7 +142,7 @@ def conclude(sights: Iterable[Sight], origins: Mapping[Key, Collection[str]]) ->
     for (_, environment), own in at.items():
         for one, other, why in (
             *_beside(own, origins), *_untyped(own), *_mistyped(own), *_returned(own), *_stopping(own), *_lower(own),
-            *_of_one_test(own), *_twins(own),
+            *_of_one_test(own), *_by_one_way_down(own), *_twins(own),
         ):  # fmt: skip
             if one.name != other.name:
                 first, then = sorted((one, other), key=lambda x: x.age)
@@ -303,6 +309,19 @@ def _of_one_test(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
             like = (x.of.test, shown.verdict, shown.stage, line)
             y, last[like] = last.get(like, x), x
             yield x, y, f"both stop at {line}, and were reduced from one test"
+
+
+def _by_one_way_down(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
+    """Yield findings whose messages tell of the same lines of native code, where the same decides beside dtypes and ranks,
+    with the one before."""
+    last: dict[tuple[object, ...], Sight] = {}
+    for x in sorted(own, key=lambda x: x.age):
+        shown, besides = x.of.outcome, kinship.conditions(x.of)
+        lines = tuple(y[0] for y in LINE.finditer(shown.message))
+        if shown.verdict in (CRASH, REFUSED) and besides and len(lines) >= DEEP:
+            like = (shown.verdict, shown.stage, lines, besides)
+            y, last[like] = last.get(like, x), x
+            yield x, y, f"both stop by way of {lines[-2]} and {lines[-1]}"
 
 
 def _twins(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opera.programs.values import Tensor
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, Outcome, Seen
+from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, Outcome, Seen
 from opera.triage.distinct.dividing import Reduced
 from opera.triage.distinct.following import First, GivenOtherwise, Sight, Turn, by_one_way, closure, conclude, standing
 from opera.triage.sentence import RETURNED
@@ -286,6 +286,30 @@ def test_what_stops_at_one_native_line_and_came_of_one_test_follows_the_first(
         for name, of, operator, says, at in (
             ("F1", "t1", "amax", "normalize step failed: dimension", line if line.endswith(".py:66") else "shape_util.cpp:66"),
             ("F2", test, "logsumexp", "out of range", line),
+        )
+    ]  # fmt: skip
+    assert following(found) == ({"F2": ["F1"]} if follows else {})
+
+
+@pytest.mark.parametrize(
+    ("lines", "besides", "follows"),
+    [
+        (("node.cpp:1626", "reduce.cpp:2095", "reference.cpp:36"), ("axes is no constant", "integer inputs"), True),
+        (("node.cpp:1626", "eltwise.cpp:20", "reference.cpp:36"), ("axes is no constant",), False),
+        (("node.cpp:1626", "reduce.cpp:2095", "reference.cpp:36"), ("integer inputs",), False),
+        (("reduce.cpp:2095", "reference.cpp:36"), ("axes is no constant",), False),
+    ],
+)
+def test_what_stops_by_the_same_way_down_follows_the_first(
+    lines: tuple[str, ...], besides: tuple[str, ...], follows: bool
+) -> None:
+    """OpenVINO's ReduceL2 of integers and ReduceProd of bfloat16 fall back on a reference that wants constant axes."""
+    first = ("node.cpp:1626", "reduce.cpp:2095", "reference.cpp:36") if len(lines) == 3 else lines
+    found = [
+        reduced(name, name, program(operator), besides=of,
+                outcome=Outcome(REFUSED, "compile", "Error", "\n".join(f"{operator}: from src/{x}: not" for x in way)))
+        for name, operator, of, way in (
+            ("F1", "ReduceL2", ("axes is no constant", "integer inputs"), first), ("F2", "ReduceProd", besides, lines),
         )
     ]  # fmt: skip
     assert following(found) == ({"F2": ["F1"]} if follows else {})
