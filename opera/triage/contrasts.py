@@ -142,7 +142,7 @@ def change(program: Program, of: Program) -> Change | None:
             had, has = _param(theirs, one), _param(ours, one)
             return Change(_called(of, one), had, has, _order(ours.get(one)), not numbers)
         case [[one], [name], [], []] if one[1] == name and not numbers and isinstance(ours.get(one), int | float):
-            return Change(name, _tensor(own.get(name)), f"the number {_param(ours, one)}")
+            return Change(name, removable.said(own.get(name)), f"the number {_param(ours, one)}")
         case [[], [name], [], []] if not numbers:
             return Change(name, _tensor(own.get(name)), _tensor(now.get(name)))
         case [[], [], [_, *_], []] if free == numbers:
@@ -342,6 +342,9 @@ def _order(value: Value) -> tuple[float, ...]:
 
 
 def _tensor(value: Value) -> str:
+    """Return what an input holds that may be left out: of few numbers these, for a threshold of 0 is not one of 0.5."""
+    if isinstance(value, Tensor) and (text := _numbers(value)):
+        return f"{value.dtype}({text})"
     return LEFT_OUT if value is None else removable.said(value)
 
 

@@ -38,7 +38,7 @@ OWN = call(DATA, bias=0.8)
         (call(np.ones((2, 2), np.float32), bias=0.8), ("shape", "1x3", "2x2", True)),
         (call(np.float32(1), bias=0.8), ("shape", "1x3", "0-d", True)),
         (call(np.float32([[4, 4, 4]]), bias=0.8), ("x0", "[1, 2, 3]", "all 4", True)),
-        (call(DATA, np.int64([1]), bias=0.8), ("x1", "left out", "int64[1]", True)),
+        (call(DATA, np.int64([1]), bias=0.8), ("x1", "left out", "int64([1])", True)),
         (call(DATA, bias=1.0, size=3), None),
         (call(DATA.astype(np.int8), bias=1.0), None),
         (call(np.ones((2, 2), np.int8), bias=0.8), None),
