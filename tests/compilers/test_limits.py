@@ -87,3 +87,12 @@ def test_words_operators_and_dtypes_are_asked_for():
 )
 def test_openvino_s_col2im_has_two_spatial_axes(operator, says, wanted):
     assert held("openvino", operator, Outcome(CRASH, "load", "RuntimeError", says)) is wanted
+
+
+@pytest.mark.parametrize(("seed", "wanted"), [("0.0", True), ("0", True), ("0.5", False), ("7.0", False)])
+def test_a_seed_of_zero_is_none_to_openvino(seed, wanted):
+    """ONNX promises the same numbers of any seed that is given; OpenVINO's own operator, of one that is not 0."""
+    drawn = {"drawn": "seed", "why": f"with seed={seed}, two models that are compiled draw different numbers"}
+    shown = Outcome(INCONSISTENT, "infer", "value", details=drawn)
+    assert held("openvino", "RandomNormalLike", shown) is wanted
+    assert not held("onnxruntime", "RandomNormalLike", shown) and not held("openvino", "Dropout", shown)

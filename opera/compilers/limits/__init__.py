@@ -30,7 +30,7 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         dtypes: Of which a tensor of the program is; `beyond`: a dtype whose range a finite number of these exceeds, or the one
             that is expected, or whose largest number is returned for an infinity.
         operators: Regular expression for the whole name of one of the program's.
-        words: Regular expression searched in what is said, or in what it contradicts.
+        words: Regular expression searched in what is said, in what it contradicts, or in the law that draws break.
         fed: Kinds of values (`Sequence`), one of which fails since it is the model's own input, and no other call's result.
     """
 
@@ -63,7 +63,8 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         shows = outcome.verdict in (self.verdicts or (outcome.verdict,))
         if not shows or outcome.symptom not in (self.symptoms or (outcome.symptom,)):
             return False
-        if not re.search(self.words, f"{outcome.message}\n{outcome.details.get('claimed', '')}"):
+        said = (outcome.message, *(str(outcome.details.get(x, "")) for x in ("claimed", "why")))
+        if not re.search(self.words, "\n".join(said)):
             return False
         if self.operators and not any(re.fullmatch(self.operators, x) for x in operators):
             return False
