@@ -175,17 +175,18 @@ def alone(
 
     The program with other texts in place of one that a parameter has, the shortest that tests of the corpus call the operator
     with; given what it leaves out and they do not (`dim`), or with a default written out (0.2, of a schema that holds it in
-    float32); and with what others have in place of one thing alone, of those that
-    have other numbers besides, in another shape its own numbers again and again; of wrong outputs also those of another shape
-    with 1, 2, 3, ...: what repeats may be right by that alone (a softmax along an axis of equal numbers); and, before these,
-    its own numbers in the opposite order, of the other sign, and, of small tensors beside the first, the last one half and
-    twice as large, a tensor each.
+    float32); with ones in a small tensor of floats beside the first; and with what others have in place of one thing alone, of
+    those that have other numbers besides, in another shape its own numbers again and again; of wrong outputs also those of
+    another shape with 1, 2, 3, ...: what repeats may be right by that alone (a softmax along an axis of equal numbers); and,
+    before these, its own numbers in the opposite order, of the other sign, and, of small tensors beside the first, the last
+    one half and twice as large, a tensor each.
     """
     done = set[tuple[str, str]]()
     corpus = list(corpus)
     yield from _texts(program, corpus)
     yield from _stated(program, corpus)
     yield from _written_out(program, (defaults or {}).get(program.operators[0], {}))
+    yield from _of_ones(program)
     if wrong:
         yield from {x.id: x for x in _varied(program) if x.id != program.id}.values()
     for x in seen:
@@ -439,6 +440,14 @@ def _written_out(program: Program, defaults: Mapping[str, Value]) -> Iterator[Pr
     for name in sorted(left, key=lambda x: not isinstance(left[x], float))[:STATED]:
         made = smaller.given(program, name, left[name]) if isinstance(program, Instance) else None
         yield from [made] if made is not None else []
+
+
+def _of_ones(program: Program) -> Iterator[Program]:
+    """Yield a program with ones in a small tensor of floats beside the first: scales of 1 change no size."""
+    for place, held in enumerate(smaller.leaves(program)):
+        small = isinstance(held, Tensor) and held.dtype in SIGNED_FLOATS and 0 < math.prod(held.shape) <= NUMBERS
+        made = smaller.applied(smaller.at(place, simpler.ONE), program) if place and small else None
+        yield from [made] if made is not None and made.id != program.id else []
 
 
 def _varied(program: Program) -> Iterator[Program]:

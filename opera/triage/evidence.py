@@ -15,8 +15,8 @@ from opera.compilers.shared.packing import ALONE, Refusal
 from opera.compilers.tvm.interpreter import NotKnown
 from opera.oracle.randomness import FORMS
 from opera.oracle.screens import AGREEING
-from opera.programs.verdicts import ERROR, INCONSISTENT, PASS, Outcome
-from opera.triage.alike import alike, same_answer
+from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, REFUSED, Outcome
+from opera.triage.alike import alike, same_answer, same_words
 from opera.triage.part import (
     AS_FOUND,
     DREW,
@@ -160,8 +160,14 @@ def _row(tried: Tried, about: Subject, now: Outcome) -> Evidence:
     if named.wrong:
         remark = ALIKE[0] if same_answer(named.outcome, at_output(now, about.seen)) else OTHERWISE
     else:
-        remark = ALIKE[1] if tried.kind in (ROUTE, GIVEN) and alike(named.outcome, now) else ""
+        remark = ALIKE[1] if tried.kind in (ROUTE, GIVEN) and _is_alike(tried.kind, named.outcome, now) else ""
     return Evidence(tried.way, _evidence(tried), remark, tried.kind)
+
+
+def _is_alike(kind: str, one: Outcome, now: Outcome) -> bool:
+    """Whether a failure is the same one; given in another way, a model may say the same later on."""
+    said = (x.verdict in (CRASH, REFUSED) for x in (one, now))
+    return alike(one, now) or (kind == GIVEN and all(said) and same_words(one.message, now.message))
 
 
 def _opinions(seen: Outcome, asked: Collection[str]) -> list[Evidence]:

@@ -166,7 +166,7 @@ def test_a_wrong_output_of_another_shape_is_asked_about_with_several_numbers():
     assert [*contrasts.alone(OWN, [ones], wrong=True)] == [opposite, negative, call(np.float32([[1, 2]]), bias=0.8)]
     other = call(DATA, np.float32([1, 0.5]))
     made = [y.value.array().tolist() for x in contrasts.alone(other, [], wrong=True) for y in x.inputs[1:]]
-    assert made == [[1, 0.5]] * 2 + [[0.5, 1], [-1, -0.5], [1, 0.25], [1, 1]]
+    assert made == [[1, 1]] + [[1, 0.5]] * 2 + [[0.5, 1], [-1, -0.5], [1, 0.25], [1, 1]]
     assert [*contrasts.alone(OWN, [ones])] == [call(np.float32([[1, 2]]), bias=0.8)], "its own numbers, of a crash"
     several = [
         x.inputs[0].value.array() for x in contrasts.alone(OWN, [call(np.ones((2, 3, 4), "f4"), bias=0.8)], wrong=True)

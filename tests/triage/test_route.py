@@ -113,6 +113,18 @@ def test_the_rule_that_is_broken_and_the_definition_that_is_wrong_are_told() -> 
     assert shown._replace(verdict=drawn).firm  # some parameters hide how numbers are drawn
 
 
+@pytest.mark.parametrize(("says", "told"), [("REFLECT demands more", False), ("out of range", True)])
+def test_what_says_the_same_later_on_does_not_fail_otherwise(says: str, told: bool) -> None:
+    """OpenVINO checks a pad when it converts a model of known shapes, and else when it runs it."""
+    seen = Outcome(CRASH, "load", "OpConversionFailure", "REFLECT demands more")
+    about = Subject("F1", "e", "openvino-torch", "torchscript", "t", seen)
+    way = next(iter(compilers.given("openvino", "torch")))
+    later = Outcome(CRASH, "infer", "RuntimeError", says)
+    laid = blame.laid(about, [Tried(AS_FOUND, "now", seen), Tried(GIVEN, way, later)], 0.0)
+    failed = Verdict("t", "openvino-torch", "torchscript", "e", seen, "F1", "")
+    assert ("it fails otherwise" in blame.route(Choice(failed, failed), laid)) is told
+
+
 def test_what_varies_or_is_drawn_is_right_by_no_setting() -> None:
     """Memory that nobody wrote may hold the right number, once."""
     about = Subject("F1", "e", "tvm-onnx", "inputs", "t", WRONG)

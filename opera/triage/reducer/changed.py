@@ -287,7 +287,7 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     judged = target.verdict in (CRASH, REFUSED, INCONSISTENT) and "drawn" not in target.details
     if _as_a_script(target, shown) if judged else fails:
         confirmed = not wrong or (_of_a_kind(target, shown) and ask.passed([program], [True]) == [True])
-        return contrasts.FAILS if confirmed else ""
+        return contrasts.FAILS if confirmed and not _elsewhere(target, shown) else ""
     if target.verdict != ABORT and shown.verdict == ABORT:
         return ""  # another program may have spoilt the worker, or its settings, which no script has
     if fails:
@@ -302,6 +302,12 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     if target.verdict not in STOPS or shown.verdict != INCONSISTENT:
         return contrasts.OTHERWISE
     return "" if any(map(declared.declared, program.instances())) else contrasts.WRONG  # two draws differ
+
+
+def _elsewhere(target: Outcome, shown: Outcome) -> bool:
+    """Whether a program stops at another line than the target, in whatever words: a division by zero may be of two causes."""
+    lines = [x.conversion_function.partition("@")[2] for x in (target, shown)]
+    return target.verdict in STOPS and all(lines) and len(set(lines)) > 1
 
 
 def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> bool:

@@ -26,8 +26,9 @@ def parts(ask: Lowers, program: Program, shown: Outcome) -> tuple[str, ...]:
     """Return the operators of the exported file, each with the plainest call that becomes it, of which that is wrong by itself.
 
     Of a crash at one of them those beside it are asked, of which a form alone counts, for nothing is screened: they may give it
-    what it does not take. `nanargmin` is an ARG_MIN whose dtype TVM gets wrong, and stops at the SELECT behind. Nothing where
-    the call becomes one operator; as many as there is time to ask about.
+    what it does not take; of one while it is run, at a place that nobody names, casts, which are exact. `nanargmin` is an
+    ARG_MIN whose dtype TVM gets wrong, and stops at the SELECT behind. Nothing where the call becomes one operator; as many as
+    there is time to ask about.
 
     Args:
         shown: What the program shows.
@@ -35,15 +36,17 @@ def parts(ask: Lowers, program: Program, shown: Outcome) -> tuple[str, ...]:
     library = libraries.get(program.library)
     at = lowered(shown.conversion_function) if shown.verdict in (CRASH, REFUSED) else ""
     composed = shown.verdict == INCONSISTENT and shown.conversion_function.startswith(location.EXPANDED)
-    if not (composed or at) or not hasattr(library, "plainest"):
+    unknown = shown.verdict == CRASH and shown.stage == "infer" and not at
+    if not (composed or at or unknown) or not hasattr(library, "plainest"):
         return ()
     found, dtypes = list[str](), {x.dtype for x in smaller.leaves(program)}
     with suppress(Spent):
         for name in dict.fromkeys(x for x in ask.lowered(program) if x != at):
             plainest = cast(Lowering, library).plainest(name)
             calls = [x for x in plainest if x.operator not in program.operators and _is_of(x, dtypes)]
+            calls = [x for x in calls if not unknown or "dtype" in x.params]
             made = zip(calls, ask.look(calls), strict=True)
-            wrong = (x for x, now in made if now.verdict == INCONSISTENT and (composed or now.symptom in FORMS))
+            wrong = (x for x, now in made if now.verdict == INCONSISTENT and (not at or now.symptom in FORMS))
             found += [f"{name} ({x.operator})" for x in wrong][:1]
     return tuple(found)
 

@@ -373,6 +373,24 @@ def test_what_is_right_by_its_whole_numbers_alone_is_no_contrast(signed: bool) -
     assert [x for x, how in alone(ask, own, ask.target) if how == PASSES and x is other] == ([] if signed else [other])
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [("resize.py:154", True), ("resize.py:150", False), ("", True)],
+    ids=["there", "elsewhere", "nowhere"],
+)
+def test_what_stops_at_another_line_does_not_fail_so(line: str, told: bool) -> None:
+    """TVM divides by an output length of 1 less 1, and by one of 0 elsewhere: its words are the same."""
+    own, other = (
+        Instance("onnx", "Resize", {}, (Operand("X", Tensor.of(np.ones(x, np.float32))),), ("Y",), {}) for x in (2, 1)
+    )
+    stops = Outcome(CRASH, "compile", "ValueError", "Divide by zero", conversion_function="Resize@resize.py:154")
+    ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.look = lambda asked: [ask.outcomes.setdefault(x.id, Outcome(PASS)) for x in asked]  # type: ignore[method-assign]
+    ask.programs, ask.target = {x.id: x for x in (own, other)}, stops
+    ask.outcomes = {own.id: stops, other.id: msgspec.structs.replace(stops, conversion_function=f"Resize@{line}")}
+    assert [how for x, how in alone(ask, own, stops) if x is other] == ([contrasts.FAILS] if told else [])
+
+
 def test_what_is_right_of_zero_by_its_dtype_alone_is_no_contrast() -> None:
     """OpenVINO's MaxPool loses the index of the least number of any dtype: int8 was told as right, of 0."""
     own, other, least = (

@@ -68,6 +68,9 @@ def test_a_cast_is_asked_about_to_a_dtype_of_the_program(dtype: str, told: tuple
     given = edges().inputs[0].value.array().astype(dtype)  # type: ignore[union-attr]
     program = msgspec.structs.replace(edges(), inputs=(Operand("images", Tensor.of(given)),))
     assert parts(Casts(["CAST"], {}), program, WRONG) == told
+    assert parts(Casts(["CAST"], {}), program, Outcome(CRASH, "infer", "Error")) == told, (
+        "of a crash that names no place"
+    )
 
 
 @pytest.mark.parametrize(
