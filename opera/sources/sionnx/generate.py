@@ -48,7 +48,7 @@ def cases(
 
     Args:
         spec: A resolved specification (skeleton.resolve).
-        mode: `full`, or `smoke`: attributes have one value each, which is drawn once.
+        mode: `full`, or `smoke`: attributes have one value each, which is drawn once; of what has no inputs it is `full`.
         count: How many cases; fewer where a specification does not admit so many attempts.
         seed: Of all that is random.
         empty: Dimensions of size 0 are boundaries too.
@@ -60,6 +60,7 @@ def cases(
     if mode not in (FULL, SMOKE):
         raise ValueError(f"the mode is {FULL} or {SMOKE}, not {mode!r}")
     program = Program(spec)
+    mode = mode if program.inputs else FULL  # or each case would be the first one again
     key = int.from_bytes(f"{spec.signature}-{spec.since}".encode()[-24:], "big")
     rng = np.random.Generator(np.random.PCG64([seed, key]))
     uniform = Uniform(rng)

@@ -163,6 +163,12 @@ def test_smoke_takes_values_of_attributes_that_admit_cases(operator):
     assert len(of(operator, 40, mode="smoke")) == 40
 
 
+def test_smoke_varies_the_attributes_of_what_has_no_inputs():
+    """Of sixteen cases of RandomNormal fifteen were the first one again; and some draw a thousand numbers."""
+    found = {str(sorted(x.attributes.items(), key=str)) for x in of("RandomNormal", 16, mode="smoke")}
+    assert len(found) > 8 and any("1000" in x for x in found)
+
+
 def test_smoke_gives_attributes_one_value():
     cases = of("Selu", 40, mode="smoke")
     assert len({str({k: v.value for k, v in x.attributes.items()}) for x in cases}) == 1
