@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from opera.programs.program import Instance, Program
@@ -161,7 +162,7 @@ def _cut(ask: Asking, program: Program, shown: Outcome) -> str:
             continue
         held = outputs[place] if outputs else None
         near = abs(found[0] - round(found[0])) <= STEP * max(1, abs(found[0]))
-        if near and (_has_fractions(held) or _makes_fractions(ask, program)):
+        if near and (_has_fractions(held) or _makes_fractions(ask, x)):
             return f"{found[0]:.9g}, from which rounding leads to either side of {round(found[0])}"
     return ""
 
@@ -172,13 +173,21 @@ def _has_fractions(value: Value) -> bool:
 
 
 def _makes_fractions(ask: Asking, program: Instance) -> bool:
-    """Whether an operator of integers alone gives floats that are none, of others than a program's: a Blackman window of two is
-    0 and 1 by chance. Raises Spent."""
+    """Whether an operator of integers alone gives floats that are none, of what others that were asked about are given: a
+    Blackman window of two is 0 and 1 by chance. Raises Spent."""
     known = (x for name, x in ask.programs.items() if name in ask.outcomes and x.operators == program.operators)
-    made = (x for x in known if isinstance(x, Instance) and _is_whole(x))
+    others = [x for x in known if isinstance(x, Instance) and _is_whole(x)]
+    named = {x: y for x, y in program.params.items() if simpler.is_type(x)}
+    made = {x.id: x for x in (*others, *(_of_type(x, named) for x in others))}
     return _is_whole(program) and any(
-        _has_fractions(y) for x in itertools.islice(made, TRIED) for y in ask.reference(x) or ()
+        _has_fractions(y) for x in itertools.islice(made.values(), 2 * TRIED) for y in ask.reference(x) or ()
     )
+
+
+def _of_type(program: Instance, named: Mapping[str, Value]) -> Instance:
+    """Return a call with these parameters in place of those that name a dtype."""
+    kept = {x: y for x, y in program.params.items() if not simpler.is_type(x)}
+    return msgspec.structs.replace(program, params={**kept, **named})
 
 
 def _is_whole(program: Instance) -> bool:
