@@ -22,7 +22,7 @@ from opera.triage import contrasts
 from opera.triage.conditions import around, deciding, near
 from opera.triage.conditions.features import PLACES
 from opera.triage.contrasts import Contrast
-from opera.triage.failure import NUMBERS, as_told, clearly, same_words, says_the_same
+from opera.triage.failure import NUMBERS, as_told, below, clearly, same_words, says_the_same
 from opera.triage.reducer import exact
 from opera.triage.reducer.asking import STOPS, Asker
 from opera.triage.sentence import RETURNED
@@ -305,8 +305,9 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
 
 
 def _elsewhere(target: Outcome, shown: Outcome) -> bool:
-    """Whether a program stops at another line than the target, in whatever words: a division by zero may be of two causes."""
-    lines = [x.conversion_function.partition("@")[2] for x in (target, shown)]
+    """Whether a program stops at another line than the target, or by another way below what its operators are converted to, in
+    whatever words: a division by zero may be of two causes."""
+    lines = [below(x) or tuple(filter(None, [x.conversion_function.partition("@")[2]])) for x in (target, shown)]
     return target.verdict in STOPS and all(lines) and len(set(lines)) > 1
 
 

@@ -11,7 +11,7 @@ import pytest
 from opera.oracle import draws
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
-from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, Outcome
+from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, Outcome, Raised, Seen
 from opera.run.probe import Question
 from opera.triage import contrasts
 from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG
@@ -389,6 +389,15 @@ def test_what_stops_at_another_line_does_not_fail_so(line: str, told: bool) -> N
     ask.programs, ask.target = {x.id: x for x in (own, other)}, stops
     ask.outcomes = {own.id: stops, other.id: msgspec.structs.replace(stops, conversion_function=f"Resize@{line}")}
     assert [how for x, how in alone(ask, own, stops) if x is other] == ([contrasts.FAILS] if told else [])
+    native = (
+        "tvm/relax/pipeline.py:<module>:1",
+        f"tvm/topi/{line.replace(':', ':<module>:')}",
+        "/src/ir/fold.h:<module>:254",
+    )
+    seen = Seen((Raised(("builtins:ValueError",), "Divide by zero"),), "compiler", native)
+    here = Seen(seen.raised, "compiler", (native[0], "tvm/topi/resize.py:<module>:154", native[2]))
+    ways = [msgspec.structs.replace(stops, conversion_function="onnx_frontend:Resize", seen=x) for x in (here, seen)]
+    assert not line or changed._elsewhere(*ways) is not told, "below what its operators are converted to"
 
 
 def test_what_is_right_of_zero_by_its_dtype_alone_is_no_contrast() -> None:
