@@ -260,6 +260,7 @@ def test_openvino_reports_no_conversion(make, run):
     assert telemetry.consent is False and telemetry.sender.queue_size == 0
 
 
+@pytest.mark.full
 def test_inductor_leaves_no_process_and_wants_a_compiler(make, run, monkeypatch):
     assert run(inductor, make("live", "torch.cos", X)[0])[0] == "done"
     assert not [x for task in Path("/proc/self/task").iterdir() for x in (task / "children").read_text().split()]

@@ -57,6 +57,7 @@ def test_what_is_imported_rightly_of_one_dtype_alone_tells_them_apart(own: Any, 
     assert ask.asked > before or own == (FAILS, FAILS)
 
 
+@pytest.mark.full
 def test_two_dtypes_that_tvm_has_no_kernel_for_and_imports_unlike_are_two_faults() -> None:
     """The importer keeps integers where PyTorch returns float32; what it makes of float16 is right, and no code is made."""
     pytest.importorskip("tvm")

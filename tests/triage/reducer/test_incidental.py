@@ -170,6 +170,7 @@ def test_the_simplest_of_those_that_fail_stands_for_all() -> None:
         assert incidental(Answers(NO_TYPE, shown), kept).others == others and kept[-1].operator == last
 
 
+@pytest.mark.full
 def test_openvino_gives_a_shape_to_an_input_that_the_exported_program_does_not_use() -> None:
     """`matrix_rank` of nothing is 0 in the exported program: its operator, and that it is given nothing, decide nothing."""
     pytest.importorskip("openvino")

@@ -52,6 +52,7 @@ def test_a_mistake_in_a_plain_form_costs_no_reduction(monkeypatch: pytest.Monkey
     assert [str(x) for x in mistakes] == ["params"]
 
 
+@pytest.mark.full
 def test_a_finding_of_which_another_ones_member_was_reduced_has_the_script_of_that(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,6 +173,7 @@ def test_a_keras_model_is_held_against_the_interpreter_of_its_tflite_file(tmp_pa
     assert running.fails_so(shown, Trial("F01234567", code, said)), said
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("frontend", "artefact"), [("openvino-torch", "pt2"), ("tvm-torch", "pt2")])
 def test_bfloat16_is_fed_and_compared_in_few_lines(tmp_path, frontend, artefact):
     operands = (Operand("x", Tensor(dtype="bfloat16", shape=(2,), data=np.uint16([0x3F80, 0x4000]).tobytes())),)
