@@ -199,8 +199,7 @@ def decide(
         if is_faulty(found.outcome) and SAME_DRAWS in found.outcome.message:
             return KERNEL, f"an operator is wrong by itself: {found.outcome.message}"
     refused = exporter and is_invalid(now)  # by the checker, which no such way asks
-    # a way may give seeds, and memory that nobody wrote is right once in a while: neither tells anything
-    luck = now.verdict == UNSTABLE or seen.details.get("drawn") == SEED
+    luck = now.verdict == UNSTABLE or seen.details.get("drawn") == SEED  # memory once in a while; a way's own seeds
     for found in by[LESS] if not (refused or luck) else ():
         if found.right and found.outcome.message != LEGAL:
             return OPTIMISATION, f"it passes with {found.way}"
