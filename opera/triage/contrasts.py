@@ -20,7 +20,7 @@ import numpy as np
 from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import CONTAINERS, Message, RandomTensor, Sequence, Tensor, Value
 from opera.triage.conditions import dtypes as dtypes_
-from opera.triage.conditions import removable
+from opera.triage.conditions import removable, varied
 from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT, number
 from opera.triage.shrink import simpler, smaller
 
@@ -436,9 +436,11 @@ def _stated(program: Program, corpus: Iterable[Instance]) -> Iterator[Program]:
 
 def _written_out(program: Program, defaults: Mapping[str, Value]) -> Iterator[Program]:
     """Yield a call that is given the default of a number which it leaves out, fractions first: they may be rounded."""
-    left = {x: y for x, y in defaults.items() if isinstance(y, bool | int | float) and isinstance(program, Instance)}
+    if not isinstance(program, Instance):
+        return
+    left = {x: y for x, y in defaults.items() if isinstance(y, bool | int | float)}
     for name in sorted(left, key=lambda x: not isinstance(left[x], float))[:STATED]:
-        made = smaller.given(program, name, left[name]) if isinstance(program, Instance) else None
+        made = smaller.given(program, name, left[name])
         yield from [made] if made is not None else []
 
 
@@ -540,13 +542,9 @@ def ends(program: Program, own: Program) -> Program | None:
 
 def _limits(dtype: str) -> tuple[Any, ...]:
     """Return the least and the greatest number of a dtype of NumPy's own, nothing of others."""
-    if dtype in dtypes_.INTEGERS and dtype == CONTAINERS[dtype]:
-        known: Any = np.iinfo(dtype)
-    elif dtype in SIGNED_FLOATS and dtype == CONTAINERS[dtype]:
-        known = np.finfo(dtype)
-    else:
-        return ()
-    return known.min, known.max
+    if dtype not in SIGNED_FLOATS or dtype != CONTAINERS[dtype]:
+        return varied.ends(dtype)
+    return np.finfo(dtype).min, np.finfo(dtype).max
 
 
 def in_sign(program: Program, own: Program) -> Program | None:

@@ -17,7 +17,7 @@ def MelWeightMatrixOp : Instruction<[MelWeightMatrix]> {
   let output_datatype = number({float32, float64});
 }
 
-// Some are long: an angle of 2*pi*k*n/N that is computed in float32 is off by ten roundings of ten numbers, and by hundreds of fifty.
+// Some are long: that an angle of 2*pi*k*n/N is computed in float32 is lost in the rounding of ten numbers.
 // Of a real signal (last dimension 1) one side of the spectrum may be asked for; of a complex one (2) never.
 def DFTOp : Instruction<[DFT]> {
   let c = {1, 2};
