@@ -8,8 +8,9 @@ elements, values are compared too; integers in place of floats need only be thes
 
 Values differ when |actual - expected| > atol + rtol * |expected| somewhere. rtol and atol are each the larger of the
 test's own and of the output dtype's in TOLERANCES: an atol of 1e-7, which all of ONNX's tests have, is below the
-rounding of one float32 sum near zero, and their rtol of 1e-3 is below that of bfloat16. Integers, booleans and strings
-must be equal. The rule of the paper (OPERA, ICSE 2025), Chebyshev distance > 1e-3, is decided beside it.
+rounding of one float32 sum near zero, and their rtol of 1e-3 is below that of bfloat16. What a program computes that never
+rounds, but converts and selects, has those of UNROUNDED. Integers, booleans and strings must be equal. The rule of the
+paper (OPERA, ICSE 2025), Chebyshev distance > 1e-3, is decided beside it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
+from opera.programs.migrated import Manifest
 from opera.programs.values import Optional, Sequence, Tensor, Value
 from opera.programs.verdicts import Margin
 
@@ -53,7 +55,21 @@ ON_DEVICE: dict[str, tuple[float, float]] = {
 }
 """`dtype on device` → (rtol, atol), where they are larger than on a CPU (docs/oracle.md, Precision, says why)."""
 
+UNROUNDED: dict[str, tuple[float, float]] = {
+    "float64": (2.0**-54, 2.0**-1022),
+    "float32": (2.0**-25, 2.0**-126),
+    "float16": (2.0**-12, 2.0**-25),
+    "bfloat16": (2.0**-9, 2.0**-126),
+}
+"""dtype → (rtol, atol) of what is selected, moved, compared or converted: half of the smallest relative step, so that a
+neighbour is too far away, and the smallest normal number, below which a processor may be set to flush to zero; of float16,
+which is converted without that, half of the smallest subnormal one."""
+EXACT = "exact"
+"""Tag of a test whose program never rounds a result but to convert it."""
+
 Array: TypeAlias = np.ndarray[Any, Any]
+Grant: TypeAlias = tuple[float | None, float | None, bool]
+"""rtol and atol of a test, None for the dtype's alone, and whether UNROUNDED holds instead of both."""
 Detail: TypeAlias = str | float | int | bool | list[str] | dict[str, str] | None
 
 COUNT = "count"
@@ -103,15 +119,21 @@ class _Result(msgspec.Struct):
 
 
 def compare(
-    expected: list[Value], actual: list[Value], outputs: tuple[str, ...], rtol: float | None, atol: float | None
+    expected: list[Value],
+    actual: list[Value],
+    outputs: tuple[str, ...],
+    rtol: float | None,
+    atol: float | None,
+    exact: bool = False,
 ) -> Comparison:
-    """Compare the outputs of one run; `rtol` and `atol` are the test's own tolerance, or None for the dtype's alone."""
+    """Compare the outputs of one run; `rtol` and `atol` are the test's own tolerance, or None for the dtype's alone, and what
+    is `exact` has that of UNROUNDED."""
     if len(expected) != len(actual):
         message = f"{len(expected)} outputs are expected, {len(actual)} were returned"
         return Comparison(COUNT, message, {"expected": len(expected), "actual": len(actual), "paper_rule": None})
     results = []
     for position, (want, got) in enumerate(zip(expected, actual, strict=True)):
-        result = _compare_value(want, got, rtol, atol)
+        result = _compare_value(want, got, (rtol, atol, exact))
         name = outputs[position] if position < len(outputs) else str(position)
         results.append((result, name))
     chebyshev, paper_rule = _paper([result for result, _ in results])
@@ -162,10 +184,10 @@ def margins(expected: list[Value], actual: list[Value]) -> tuple[Margin, ...]:
     return tuple(found)
 
 
-def within(found: tuple[Margin, ...], rtol: float | None, atol: float | None) -> bool:
-    """Whether outputs of these margins agree by today's tolerances; `rtol` and `atol` are what the test is granted."""
+def within(found: tuple[Margin, ...], *grant: *Grant) -> bool:
+    """Whether outputs of these margins agree by today's tolerances, of which the test is granted these."""
     for margin in found:
-        relative, absolute = tolerance(margin.dtype, rtol, atol)
+        relative, absolute = tolerance(margin.dtype, *grant)
         if any(distance > absolute + relative * size for size, distance in margin.corners):
             return False
     return True
@@ -195,11 +217,13 @@ def _below(first: tuple[float, float], middle: tuple[float, float], last: tuple[
     return left <= (last[1] - first[1]) * (middle[0] - first[0])
 
 
-def tolerance(dtype: str, rtol: float | None, atol: float | None) -> tuple[float, float]:
+def tolerance(dtype: str, rtol: float | None, atol: float | None, exact: bool = False) -> tuple[float, float]:
     """Return the tolerance (rtol, atol) that applies to outputs of a dtype: the larger of the test's own and the dtype's.
 
-    Both are 0 for a dtype whose values must be equal. `dtype` may be one of ON_DEVICE.
+    Both are 0 for a dtype whose values must be equal. `dtype` may be one of ON_DEVICE. What is `exact` has that of UNROUNDED.
     """
+    if exact and dtype in UNROUNDED:
+        return UNROUNDED[dtype]
     if dtype not in TOLERANCES and dtype not in ON_DEVICE:
         return 0.0, 0.0
     least_rtol, least_atol = TOLERANCES.get(dtype) or ON_DEVICE[dtype]
@@ -212,16 +236,16 @@ def on_device(computed: Mapping[str, str], device: str) -> dict[str, str]:
     return {dtype: name for dtype, name in named.items() if name in ON_DEVICE}
 
 
-def granted(
-    computes_in: Mapping[str, str], expected: list[Value], rtol: float | None, atol: float | None
-) -> tuple[float | None, float | None]:
+def granted(computes_in: Mapping[str, str], expected: list[Value], manifest: Manifest) -> Grant:
     """Return the test's tolerance, or that of the narrower dtype which a compiler computes an output in by design.
 
     `computes_in` is the compiler's COMPUTES_IN: dtype → narrower dtype.
     """
-    for dtype in sorted({value.dtype for value in expected if isinstance(value, Tensor)} & computes_in.keys()):
+    rtol, atol = manifest.rtol, manifest.atol
+    narrower = sorted({value.dtype for value in expected if isinstance(value, Tensor)} & computes_in.keys())
+    for dtype in narrower:
         rtol, atol = tolerance(computes_in[dtype], rtol, atol)
-    return rtol, atol
+    return rtol, atol, EXACT in manifest.tags and not narrower
 
 
 def _paper(results: list[_Result]) -> tuple[float | None, bool | None]:
@@ -233,29 +257,27 @@ def _paper(results: list[_Result]) -> tuple[float | None, bool | None]:
     return largest, False if len(known) == len(results) else None
 
 
-def _compare_value(expected: Value, actual: Value, rtol: float | None, atol: float | None) -> _Result:
+def _compare_value(expected: Value, actual: Value, grant: Grant) -> _Result:
     match expected, actual:
         case (Optional(value=want), _) if want is not None:
-            return _compare_value(want, actual, rtol, atol)
+            return _compare_value(want, actual, grant)
         case (_, Optional(value=got)) if got is not None:
-            return _compare_value(expected, got, rtol, atol)
+            return _compare_value(expected, got, grant)
         case Optional(), Optional():
             return _Result()
         case Tensor(), Tensor():
-            return _compare_tensor(expected, actual, rtol, atol)
+            return _compare_tensor(expected, actual, grant)
         case Sequence(items=wants), Sequence(items=gots):
-            return _compare_items(wants, gots, rtol, atol)
+            return _compare_items(wants, gots, grant)
     kinds: dict[str, Detail] = {"expected": _kind(expected), "actual": _kind(actual)}
     return _Result("dtype", f"{kinds['expected']} is expected, {kinds['actual']} was returned", None, kinds)
 
 
-def _compare_items(
-    wants: tuple[Value, ...], gots: tuple[Value, ...], rtol: float | None, atol: float | None
-) -> _Result:
+def _compare_items(wants: tuple[Value, ...], gots: tuple[Value, ...], grant: Grant) -> _Result:
     if len(wants) != len(gots):
         message = f"a sequence of {len(wants)} elements is expected, one of {len(gots)} was returned"
         return _Result("count", message, None)
-    results = [_compare_value(want, got, rtol, atol) for want, got in zip(wants, gots, strict=True)]
+    results = [_compare_value(want, got, grant) for want, got in zip(wants, gots, strict=True)]
     chebyshev, _ = _paper(results)
     failed = [(result, position) for position, result in enumerate(results) if result.symptom]
     if failed:
@@ -275,21 +297,21 @@ def _kind(value: Value) -> str:
     return f"a {type(value).__name__}"
 
 
-def _compare_tensor(expected: Tensor, actual: Tensor, rtol: float | None, atol: float | None) -> _Result:
+def _compare_tensor(expected: Tensor, actual: Tensor, grant: Grant) -> _Result:
     if expected.shape != actual.shape:
         message = f"shape {list(expected.shape)} is expected, {list(actual.shape)} was returned"
         details: dict[str, Detail] = {"expected": str(expected.shape), "actual": str(actual.shape)}
         if math.prod(expected.shape) != math.prod(actual.shape):
             return _Result("shape", message, None, details, "size")
-        return _otherwise("shape", message, details, expected, actual, rtol, atol)
+        return _otherwise("shape", message, details, expected, actual, grant)
     if expected.dtype != actual.dtype:
         message = f"{expected.dtype} is expected, {actual.dtype} was returned"
         details = {"expected": expected.dtype, "actual": actual.dtype}
-        return _otherwise("dtype", message, details, expected, actual, rtol, atol)
+        return _otherwise("dtype", message, details, expected, actual, grant)
     if expected.dtype == "string":
         return _judge(expected, actual, np.asarray(expected.array() != actual.array(), dtype=bool), None, 0.0, 0.0)
     if expected.dtype in TOLERANCES:
-        return _compare_floats(expected, actual, rtol, atol)
+        return _compare_floats(expected, actual, grant)
     difference = _integer_difference(expected.array(), actual.array())
     return _judge(expected, actual, difference != 0, difference, 0.0, 0.0)
 
@@ -300,11 +322,10 @@ def _otherwise(
     details: dict[str, Detail],
     expected: Tensor,
     actual: Tensor,
-    rtol: float | None,
-    atol: float | None,
+    grant: Grant,
 ) -> _Result:
     """Make the result of another shape or dtype, with whether the values differ too, in order, at the laxer tolerance."""
-    differ = _values_differ(expected, actual, rtol, atol)
+    differ = _values_differ(expected, actual, grant)
     if differ is not None:
         details["values_differ"] = differ
     if not differ:
@@ -312,7 +333,7 @@ def _otherwise(
     return _Result(symptom, f"{message}; values differ too", None, details, f"{symptom} and values")
 
 
-def _values_differ(expected: Tensor, actual: Tensor, rtol: float | None, atol: float | None) -> bool | None:
+def _values_differ(expected: Tensor, actual: Tensor, grant: Grant) -> bool | None:
     """Whether the numbers of two tensors of as many elements differ; None where that cannot be told."""
     if "string" in (expected.dtype, actual.dtype):
         return (
@@ -325,7 +346,7 @@ def _values_differ(expected: Tensor, actual: Tensor, rtol: float | None, atol: f
     want, got = want.astype(wide), got.astype(wide)
     if (_special(want) != _special(got)).any():
         return True
-    relative, absolute = map(max, tolerance(expected.dtype, rtol, atol), tolerance(actual.dtype, rtol, atol))
+    relative, absolute = map(max, tolerance(expected.dtype, *grant), tolerance(actual.dtype, *grant))
     finite = np.isfinite(want)
     with np.errstate(over="ignore"):
         distance = np.abs(got[finite] - want[finite])
@@ -345,8 +366,8 @@ def _is_cut(want: Any, got: Any) -> bool:
     return any(np.array_equal(way(want), got) for way in (np.trunc, np.floor, np.rint))
 
 
-def _compare_floats(expected: Tensor, actual: Tensor, rtol: float | None, atol: float | None) -> _Result:
-    rtol, atol = tolerance(expected.dtype, rtol, atol)
+def _compare_floats(expected: Tensor, actual: Tensor, grant: Grant) -> _Result:
+    rtol, atol = tolerance(expected.dtype, *grant)
     want, got = expected.numbers(), actual.numbers()
     wide = np.complex128 if want.dtype.kind == "c" else np.float64
     want, got = want.astype(wide), got.astype(wide)

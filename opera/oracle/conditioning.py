@@ -63,7 +63,7 @@ def ill_conditioned(
         numbers = rounding(manifest, expected, actual, min(NORMWISE, terms + STEPS))
         if numbers is not None:
             return numbers
-    if symptom in ("value", "nan-mask") and "exact" not in manifest.tags:
+    if symptom in ("value", "nan-mask") and oracle.EXACT not in manifest.tags:
         decided = [ties.exact(program, want.shape) for want, _ in tensors(expected, actual)]
         for base in opinions:
             numbers = _ill_conditioned(ask, manifest, inputs, expected, actual, base, decided)

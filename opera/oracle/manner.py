@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opera.oracle.comparison import TOLERANCES, tolerance
+from opera.oracle.comparison import TOLERANCES, Grant, tolerance
 from opera.programs.values import Optional, Tensor, Value
 
 RIGHT, WRONG, FORM = "right", "wrong", "form"
@@ -46,18 +46,17 @@ def manner(
     expected: list[Value],
     actual: list[Value],
     inputs: Iterable[Value],
-    rtol: float | None,
-    atol: float | None,
+    *grant: *Grant,
 ) -> Manner:
     """Return each output's name → words on it; nothing where the number of outputs differs.
 
-    `rtol` and `atol` are what the test is granted, as in `opera.oracle.comparison.compare`.
+    `grant` is what the test is granted, as in `opera.oracle.comparison.compare`.
     """
     names = list(outputs)
     if not len(names) == len(expected) == len(actual):
         return {}
     given = [x for x in map(_numbers, inputs) if x is not None]
-    return {name: _words(want, got, given, rtol, atol) for name, want, got in zip(names, expected, actual, strict=True)}
+    return {name: _words(want, got, given, grant) for name, want, got in zip(names, expected, actual, strict=True)}
 
 
 def keeps(one: Mapping[str, list[str]], other: Mapping[str, list[str]], worst: str) -> bool:
@@ -138,7 +137,7 @@ def _numbers(value: Value) -> Array | None:
     return None if found.dtype.kind == "c" else found.astype(np.float64)
 
 
-def _words(want: Value, got: Value, given: list[Array], rtol: float | None, atol: float | None) -> list[str]:
+def _words(want: Value, got: Value, given: list[Array], grant: Grant) -> list[str]:
     if want == got:
         right = _numbers(want)
         return [RIGHT, *([UNIFORM] if right is not None and _one(right) else [])]
@@ -147,7 +146,7 @@ def _words(want: Value, got: Value, given: list[Array], rtol: float | None, atol
         return [FORM]
     uniform = [UNIFORM] if _one(expected) else []
     held = want.value if isinstance(want, Optional) else want
-    relative, absolute = tolerance(held.dtype if isinstance(held, Tensor) else "", rtol, atol)
+    relative, absolute = tolerance(held.dtype if isinstance(held, Tensor) else "", *grant)
     form = expected.shape != actual.shape or getattr(held, "dtype", "") != getattr(got, "dtype", "")
     expected, actual = expected.ravel(), actual.ravel()
     wrong = _differ(expected, actual, relative, absolute)

@@ -269,7 +269,7 @@ def _disputed(
             refused[opinion.name] = opinion.error[:300]
             continue
         narrow = opinion.computes_in
-        granted = oracle.granted(narrow, expected, manifest.rtol, manifest.atol)
+        granted = oracle.granted(narrow, expected, manifest)
         against = oracle.compare(expected, opinion.outputs, manifest.outputs, *granted)
         if opinion.precise:
             shown = _nearer(manifest, expected, actual, opinion.outputs)
@@ -333,7 +333,7 @@ def _agree(
     """
     if randomness.RANDOM in manifest.tags:
         return not randomness.wrong_form(manifest, one, other)
-    granted = oracle.granted(computes_in, one, manifest.rtol, manifest.atol)
+    granted = oracle.granted(computes_in, one, manifest)
     found = oracle.compare(one, other, manifest.outputs, *granted)
     if found.symptom == "value" and "accumulating" in manifest.tags and not randomness.wrong_form(manifest, one, other):
         return rounding(manifest, one, other) is not None
@@ -365,7 +365,7 @@ def _nearer(
 def _tolerances(manifest: Manifest, right: Tensor, other: Tensor) -> Array:
     """Return how far each element is from the right one, in tolerances: more than 1 is off."""
     distance, special = distance_of(right, other)
-    rtol, atol = oracle.tolerance(right.dtype, manifest.rtol, manifest.atol)
+    rtol, atol = oracle.tolerance(right.dtype, *oracle.granted({}, [right], manifest))
     size = np.nan_to_num(np.abs(wide(right)), nan=0.0, posinf=0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(distance > 0, distance / (atol + rtol * size), 0.0)

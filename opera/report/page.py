@@ -344,7 +344,7 @@ def _outputs(workspace: Workspace, shown: Verdict, manifest: Manifest) -> Iterat
         actual = migrated.unpack(kept.read_bytes())
         if len(actual) == len(expected):
             for output, want, got in zip(manifest.outputs, expected, actual, strict=True):
-                found = comparison.compare([want], [got], (output,), manifest.rtol, manifest.atol)
+                found = comparison.compare([want], [got], (output,), *comparison.granted({}, [want], manifest))
                 if found.symptom or output == wrong:
                     told = (drawn(want, words(output)), drawn(got)) if random else (short(want), short(got))
                     if shown.outcome.details.get("drawn") == draws.CONSTANT:  # it is the same in every run

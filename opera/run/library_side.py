@@ -342,7 +342,7 @@ def _drawn(files: Files, name: str) -> list[Value]:
 def _compared(manifest: Manifest, directory: Path, actual: list[Value], payload: ScreenRequest) -> Outcome:
     """Compare outputs that were kept; what only a run can tell, whether they vary, is kept too."""
     expected = read_values(directory, "expected")
-    granted = oracle.granted(payload.computes_in, expected, manifest.rtol, manifest.atol)
+    granted = oracle.granted(payload.computes_in, expected, manifest)
     found = randomness.compared(manifest.tags, expected, actual, manifest.outputs, *granted)
     kept = ("nondeterministic", "repeat", "tags")
     held = {key: value for key, value in payload.outcome.details.items() if key in kept}

@@ -144,7 +144,7 @@ def _still_agrees(workspace: Workspace, target: InstalledFrontend, verdict: Verd
         return False
     manifest, expected = read_manifest(folder), read_values(folder, "expected")
     computes_in = compilers.computes_in(compilers.frontend(target.compiler, target.library), target.device)
-    return oracle.within(seen.margins, *oracle.granted(computes_in, expected, manifest.rtol, manifest.atol))
+    return oracle.within(seen.margins, *oracle.granted(computes_in, expected, manifest))
 
 
 def _case(workspace: Workspace, target: InstalledFrontend, verdict: Verdict) -> Case:

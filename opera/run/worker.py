@@ -179,7 +179,7 @@ def _compared(
 ) -> Outcome:
     """Compare what was returned with what is expected."""
     narrow = compilers.computes_in(frontend, _device(job.compiler))
-    granted = oracle.granted(narrow, expected, manifest.rtol, manifest.atol)
+    granted = oracle.granted(narrow, expected, manifest)
     try:
         found = randomness.compared(manifest.tags, expected, actual, manifest.outputs, *granted)
         margins = () if found.symptom or expected == actual else oracle.margins(expected, actual)

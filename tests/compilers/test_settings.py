@@ -17,6 +17,7 @@ from opera.compilers.settings import Setting
 from opera.compilers.shared import gpu
 from opera.errors import UsageError
 from opera.oracle import comparison
+from opera.programs.migrated import Manifest
 from opera.programs.values import Tensor
 from opera.run import groups, rules
 from opera.store.folders import Folders
@@ -106,12 +107,13 @@ def test_what_doctor_says_of_options(tmp_path: Path) -> None:
 def test_tolerances_know_the_device() -> None:
     frontend = inductor.FRONTENDS["torch"]
     expected: list[Any] = [Tensor.of(np.float32([1]))]
+    manifest = Manifest("t", "i", "torch", "torch.exp", {}, (), ("y",), {})
     assert compilers.computes_in(frontend) == compilers.computes_in(frontend, "CPU") == {}
-    assert comparison.granted({}, expected, None, None) == (None, None)
+    assert comparison.granted({}, expected, manifest) == (None, None, False)
     there = compilers.computes_in(frontend, "cuda")
-    assert comparison.granted(there, expected, None, None) == comparison.ON_DEVICE["float32 on cuda"]
+    assert comparison.granted(there, expected, manifest)[:2] == comparison.ON_DEVICE["float32 on cuda"]
     for exact in (Tensor.of(np.zeros(1)), Tensor.of(np.int64([1])), Tensor.of(np.zeros(1, "uint8"), "float8_e4m3fn")):
-        assert comparison.granted(there, [exact], None, None) == (None, None)
+        assert comparison.granted(there, [exact], manifest)[:2] == (None, None)
     for name, (rtol, atol) in comparison.ON_DEVICE.items():
         least = comparison.TOLERANCES[name.partition(" ")[0]]
         assert rtol >= least[0] and atol >= least[1]

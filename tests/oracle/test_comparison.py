@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import ml_dtypes
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from opera.oracle import comparison as oracle
 from opera.oracle.comparison import TOLERANCES, compare
+from opera.programs.migrated import Manifest
 from opera.programs.values import CONTAINERS, Optional, Sequence, Tensor
 
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
@@ -262,3 +264,36 @@ def test_what_kind_of_value_is_returned_for_which_is_told_in_details() -> None:
     shown = compare([wanted], [found], ["y"], None, None)
     assert (shown.details["expected"], shown.details["actual"]) == ("a sequence", "a float32 tensor")
     assert shown.symptom == "dtype" and shown.message.endswith("a sequence is expected, a float32 tensor was returned")
+
+
+def _neighbour(dtype: str, number: float, steps: int) -> Tensor:
+    """Return the float that is some steps from a number."""
+    array = np.asarray([number], ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    bits = array.view(f"u{array.itemsize}")
+    return Tensor(dtype, (1,), (bits + bits.dtype.type(steps)).tobytes())
+
+
+@pytest.mark.parametrize("dtype", sorted(oracle.UNROUNDED))
+@given(number=st.floats(min_value=1e-3, max_value=6e4), sign=st.sampled_from((-1, 1)))
+def test_what_is_never_rounded_may_be_no_neighbour(dtype: str, number: float, sign: int) -> None:
+    want, near = _neighbour(dtype, sign * number, 0), _neighbour(dtype, sign * number, 1)
+    assert oracle.compare([want], [near], ("y",), None, None).symptom == ""
+    assert oracle.compare([want], [near], ("y",), 1e-3, 1e-7, exact=True).symptom == "value"
+    assert oracle.compare([want], [want], ("y",), None, None, exact=True).symptom == ""
+    margins = oracle.margins([want], [near])
+    assert oracle.within(margins, None, None) and not oracle.within(margins, None, None, True)
+
+
+@pytest.mark.parametrize("dtype", sorted(oracle.UNROUNDED.keys() - {"float16"}))
+def test_subnormal_numbers_may_be_flushed_to_zero(dtype: str) -> None:
+    least, zero = _neighbour(dtype, 0.0, 1), _neighbour(dtype, 0.0, 0)
+    assert least.numbers()[0] > 0
+    assert oracle.compare([least], [zero], ("y",), None, None, exact=True).symptom == ""
+
+
+def test_a_dtype_that_is_computed_in_a_narrower_one_is_rounded_by_that():
+    moved = Manifest("t", "i", "onnx", "Identity", {}, (), ("y",), {}, tags=("exact",))
+    one = [Tensor.of(np.zeros(1))]
+    assert oracle.granted({}, one, moved) == (None, None, True)
+    assert oracle.granted({"float64": "float32"}, one, moved) == (*oracle.TOLERANCES["float32"], False)
+    assert oracle.granted({}, one, msgspec.structs.replace(moved, tags=())) == (None, None, False)

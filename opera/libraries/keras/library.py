@@ -133,7 +133,7 @@ def _tags(program: Program, differ: bool) -> tuple[str, ...]:
     declared, operators = keras_api.instrumentation(), set(program.operators)
     tags = {"nondeterministic"} if differ or any(map(_is_random, program.instances())) else set()
     if operators <= set(declared.exact["operators"]):
-        tags.add("exact")
+        tags.add(oracle.EXACT)
     if operators & set(declared.accumulating["operators"]):
         tags.add("accumulating")
     return tuple(sorted(tags))

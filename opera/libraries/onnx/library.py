@@ -27,6 +27,7 @@ from opera.libraries.onnx import stages
 from opera.libraries.onnx import undefined as onnx_undefined
 from opera.libraries.onnx import wrap as onnx_model
 from opera.libraries.onnx.walk import all_nodes
+from opera.oracle import comparison
 from opera.oracle.opinions import Opinion
 from opera.programs import degenerate, migrated, values
 from opera.programs.migrated import Artefact, Manifest
@@ -544,11 +545,16 @@ def facts(program: Program, made: onnx_model.Parts) -> set[str]:
         switch = conditional.get(call.operator)
         if switch and not degenerate.holds(call) and any(_is_true(x.value) for x in call.inputs if x.name == switch):
             tags.add("nondeterministic")
-    if used <= onnx_undefined.EXACT:
-        tags.add("exact")
+    if used <= onnx_undefined.EXACT and not any(map(_adds, all_nodes(made.nodes))):
+        tags.add(comparison.EXACT)
     if set(program.operators) & set(_declared("accumulating").get("operators", ())):
         tags.add("accumulating")
     return tags
+
+
+def _adds(node: Any) -> bool:
+    """Whether a node that scatters adds or multiplies what meets."""
+    return any(x.name == "reduction" and x.s in (b"add", b"mul") for x in node.attribute)
 
 
 def _is_true(value: Value) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from opera.errors import CorpusError
+from opera.oracle import comparison
 from opera.oracle.conditioning import INTERPOLATING
 from opera.oracle.undefined import Undefined, twice
 from opera.programs.program import Instance, Program
@@ -26,21 +27,21 @@ abs absolute adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d all ama
 argsort argwhere as_strided atleast_1d atleast_2d atleast_3d bitwise_and bitwise_left_shift bitwise_not bitwise_or
 bitwise_right_shift bitwise_xor block_diag broadcast_tensors broadcast_to bucketize cartesian_prod cat ceil
 channel_shuffle chunk clamp clamp_max clamp_min clip clone column_stack combinations complex concat concatenate conj
-copysign count_nonzero cummax cummin diag diag_embed diagflat diagonal dsplit dstack embedding eq expand expand_as
-eye fill fix flatten flip fliplr flipud floor fmax fmin full full_like gather ge getitem greater greater_equal gt
+copysign count_nonzero cummax cummin diag diag_embed diagflat diagonal dsplit dstack embedding eq expand expand_as eye
+fill fix flatten flip fliplr flipud floor fmax fmin full full_like gather ge getitem greater greater_equal gt
 hardshrink hardtanh heaviside hsplit hstack imag index_copy index_fill index_put index_select invert isfinite isin
-isinf isnan isneginf isposinf isreal kthvalue le less less_equal logical_and logical_not logical_or logical_xor
-lshift lt masked_fill masked_scatter masked_select max max_pool1d max_pool2d max_pool3d maximum meshgrid min minimum
-mode moveaxis movedim msort nan_to_num narrow ne neg negative nextafter nonzero not_equal one_hot ones ones_like or
-pad permute pixel_shuffle pixel_unshuffle positive put ravel real relu relu6 repeat repeat_interleave reshape
-roll rot90 rshift scatter searchsorted select select_scatter setitem sgn sign signbit slice_scatter sort split
-split_with_sizes squeeze stack swapaxes swapdims t take take_along_dim tensor_split threshold tile topk transpose
-tril tril_indices triu triu_indices trunc unbind unflatten unfold unique unique_consecutive unsqueeze view view_as
-vsplit vstack where xor zeros zeros_like AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d ChannelShuffle
-CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d Embedding Flatten Hardshrink
-Hardtanh Identity MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d PixelShuffle PixelUnshuffle ReLU
-ReLU6 ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d Threshold
-Unflatten Unfold ZeroPad1d ZeroPad2d ZeroPad3d
+isinf isnan isneginf isposinf isreal kthvalue le less less_equal logical_and logical_not logical_or logical_xor lshift
+lt masked_fill masked_scatter masked_select max max_pool1d max_pool2d max_pool3d maximum meshgrid min minimum mode
+moveaxis movedim msort nan_to_num narrow ne neg negative nextafter nonzero not_equal one_hot ones ones_like or pad
+permute pixel_shuffle pixel_unshuffle positive put ravel real relu relu6 repeat repeat_interleave reshape roll rot90
+rshift scatter searchsorted select select_scatter setitem sgn sign signbit slice_scatter sort split split_with_sizes
+squeeze stack swapaxes swapdims t take take_along_dim tensor_split threshold tile topk transpose tril tril_indices
+triu triu_indices trunc unbind unflatten unfold unique unique_consecutive unsqueeze view view_as vsplit vstack where
+xor zeros zeros_like to type type_as bfloat16 half float double AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d
+ChannelShuffle CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d Embedding Flatten
+Hardshrink Hardtanh Identity MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d PixelShuffle
+PixelUnshuffle ReLU ReLU6 ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d
+ReplicationPad3d Threshold Unflatten Unfold ZeroPad1d ZeroPad2d ZeroPad3d
 """
 SUMS = """
 adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d addbmm addmm addmv avg_pool1d avg_pool2d avg_pool3d
@@ -111,19 +112,22 @@ def tags(program: Program) -> set[str]:
     """Return facts for the screens: `exact` where no result is ever rounded, `accumulating` where many terms are added,
     `interpolating` where integers are rounded in a way that is not documented."""
     found = [_tags(call) for call in program.instances()]
-    return set.intersection(*found) & {"exact"} | set.union(*found) - {"exact"}
+    return set.intersection(*found) & {comparison.EXACT} | set.union(*found) - {comparison.EXACT}
 
 
 def _tags(instance: Instance) -> set[str]:
     name = plain(instance.operator)
     whole = not any(getattr(operand.value, "dtype", "").startswith("complex") for operand in instance.inputs)
-    exact = name in EXACT and whole and not _reduces(instance)  # the size of a complex number is rounded
-    facts = {"exact": exact, "accumulating": name in ACCUMULATING, INTERPOLATING: name in INTERPOLATES}
+    exact = name in EXACT and whole and not _rounds(instance)  # the size of a complex number is rounded
+    facts = {comparison.EXACT: exact, "accumulating": name in ACCUMULATING, INTERPOLATING: name in INTERPOLATES}
     return {fact for fact, holds in facts.items() if holds}
 
 
-def _reduces(instance: Instance) -> bool:
-    """Whether a scatter or index_put also adds or multiplies, or an embedding renormalises."""
+def _rounds(instance: Instance) -> bool:
+    """Whether a scatter or index_put also adds or multiplies, an embedding renormalises, or floats are shifted: by a power of 2
+    of any exponent."""
+    if plain(instance.operator) in ("lshift", "rshift"):
+        return any("float" in getattr(operand.value, "dtype", "") for operand in instance.inputs)
     return any(instance.params.get(name) not in (None, False) for name in ("reduce", "accumulate", "max_norm"))
 
 

@@ -292,18 +292,18 @@ def tolerances(
     manifest: Manifest, expected: list[Value], computes_in: dict[str, str]
 ) -> list[tuple[float | None, float | None]]:
     """Return rtol and atol of each output, None where values must be equal."""
-    granted = oracle.granted(computes_in, expected, manifest.rtol, manifest.atol)
+    granted = oracle.granted(computes_in, expected, manifest)
     return [_tolerance(value, *granted) for value in expected]
 
 
-def _tolerance(value: Value, rtol: float | None, atol: float | None) -> tuple[float | None, float | None]:
+def _tolerance(value: Value, *grant: *oracle.Grant) -> tuple[float | None, float | None]:
     """Return the tolerance that the oracle applies to an output; None where values must be equal."""
     while isinstance(value, Optional | Sequence):
         held = [value.value] if isinstance(value, Optional) else list(value.items)
         value = held[0] if held else None
     if not isinstance(value, Tensor) or value.dtype not in oracle.TOLERANCES:
         return None, None
-    return oracle.tolerance(value.dtype, rtol, atol)
+    return oracle.tolerance(value.dtype, *grant)
 
 
 def kinds_of(values: list[Value], variant: str = "") -> Involved:

@@ -281,6 +281,10 @@ def test_random_operators_are_tagged_by_declaration_and_exact_ones_too(tmp_path)
         assert ("nondeterministic" in tags) is training
     assert wrap(captured("Floor", [("X", f32(1.5))]), tmp_path)[0].tags == ("exact",)
     assert wrap(captured("Exp", [("X", f32(1.5))]), tmp_path)[0].tags == ()
+    places = [("data", f32(1, 2)), ("indices", np.array([0, 0])), ("updates", f32(3, 4))]
+    for reduction, tags in (("add", ()), ("max", ("exact",))):
+        scattered = captured("ScatterElements", places, {"reduction": reduction}, outputs=("output",))
+        assert wrap(scattered, tmp_path)[0].tags == tags
 
 
 def test_onnx_runtime_agrees_or_refuses_and_the_evaluator_has_no_vote(tmp_path):

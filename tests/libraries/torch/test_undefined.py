@@ -94,6 +94,9 @@ def test_an_unusual_call_is_excused_nothing():
         (call("abs", X), {"exact"}),
         (call("abs", torch.complex(X, X)), set()),
         (call("scatter", THREE, 0, ints(1, 1), TWO, reduce="add"), set()),
+        (call("Tensor.to", X, torch.bfloat16), {"exact"}),
+        (call("Tensor.__lshift__", X, X), set()),
+        (call("Tensor.__lshift__", ints(1), ints(1)), {"exact"}),
         (call("nn.functional.embedding", ints(0), SQUARE, max_norm=1.0), set()),
     ],
 )
