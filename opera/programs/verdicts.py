@@ -171,6 +171,16 @@ class Outcome(msgspec.Struct, frozen=True):
     details: dict[str, Any] = {}
     seen: Seen | None = None
 
+    @property
+    def converter(self) -> str:
+        """The name of the conversion function, without the line below it."""
+        return self.conversion_function.partition("@")[0]
+
+    @property
+    def line(self) -> str:
+        """The line of the compiler's sources below the conversion function (`pool.cpp:35`), where it is known."""
+        return self.conversion_function.partition("@")[2]
+
 
 def newer(outcome: Outcome) -> bool:
     """Whether a failure is one of a test that needs newer operators than the compiler knows."""

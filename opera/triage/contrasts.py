@@ -6,21 +6,21 @@ is, was seen. Everything else about a failure is told beside this (opera.triage.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections import Counter, abc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from opera.programs.program import Graph, Instance, Program
-from opera.programs.values import CONTAINERS, Message, RandomTensor, Sequence, Tensor, Value
+from opera.programs.values import Message, RandomTensor, Sequence, Tensor, Value
+from opera.triage import refilled
 from opera.triage.conditions import dtypes as dtypes_
-from opera.triage.conditions import removable, varied
+from opera.triage.conditions import removable
 from opera.triage.sentence import GRAPH_INPUT, NO_ATTRIBUTE, NO_CONSTANT, number
 from opera.triage.shrink import simpler, smaller
 
@@ -42,15 +42,8 @@ TEXTS = 6
 """Other texts in place of one that are asked about."""
 STATED, PLAINEST = 4, 2
 """Parameters that are left out and asked about, and values of each."""
-PRIME = 7
-"""Numbers after which 1, 2, ... begin again: along few axes all are equal then."""
 NUMBERS, LONG = 6, 60
 """Elements of a tensor that are told one by one, and characters of a value."""
-SIGNED = (1.25, -0.75, 2.5, -1.625, 0.375, -2.125, 3.5)
-"""Fractions of both signs, which repeat along few axes: whole numbers, and such as are positive alone, may be right whatever is
-computed of them."""
-SIGNED_FLOATS = ("float16", "bfloat16", "float32", "float64")
-"""Dtypes that hold these."""
 FRACTION = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
 WORDED = "likewise, with other dtypes or numbers in the message,"
 LEFT_OUT = removable.LEFT_OUT.strip()
@@ -194,7 +187,7 @@ def alone(
         if found is None or (found.what, found.now) in done:
             continue
         if found.form == SHAPE:
-            several = [_tiled(x, program), *([_counted(x)] if wrong else [])]
+            several = [refilled.tiled(x, program), *([refilled.counted(x)] if wrong else [])]
         else:
             several = [] if found.alone else [_with(program, x)]
         for made in {y.id: y for y in several if y is not None and y.id not in (program.id, x.id)}.values():
@@ -447,7 +440,7 @@ def _written_out(program: Program, defaults: Mapping[str, Value]) -> Iterator[Pr
 def _of_ones(program: Program) -> Iterator[Program]:
     """Yield a program with ones in a small tensor of floats beside the first: scales of 1 change no size."""
     for place, held in enumerate(smaller.leaves(program)):
-        small = isinstance(held, Tensor) and held.dtype in SIGNED_FLOATS and 0 < math.prod(held.shape) <= NUMBERS
+        small = isinstance(held, Tensor) and held.dtype in refilled.FLOATS and 0 < math.prod(held.shape) <= NUMBERS
         made = smaller.applied(smaller.at(place, simpler.ONE), program) if place and small else None
         yield from [made] if made is not None and made.id != program.id else []
 
@@ -475,93 +468,6 @@ def _opposite(leaf: Tensor | RandomTensor) -> Tensor | RandomTensor:
     if not isinstance(leaf, Tensor) or smaller.states(leaf):
         return leaf
     return Tensor.of(np.ascontiguousarray(leaf.array().ravel()[::-1]).reshape(leaf.shape), leaf.dtype)
-
-
-def _tiled(program: Program, own: Program) -> Program | None:
-    """Return a program of other shapes with the numbers of its own, again and again; be they sizes, the library will say."""
-    before = iter(smaller.leaves(own))
-
-    def filled(leaf: smaller.Leaf) -> smaller.Leaf:
-        held = next(before, leaf)
-        if not isinstance(held, Tensor) or "string" in (held.dtype, leaf.dtype):
-            return leaf
-        if not math.prod(held.shape) or held.shape == leaf.shape:
-            return leaf
-        return Tensor.of(np.resize(held.array(), leaf.shape), held.dtype)
-
-    return smaller.applied(lambda x: smaller.mapped(x, filled), program)
-
-
-def _counted(program: Program) -> Program | None:
-    """Return a program with 1, 2, ..., PRIME in tensors of several numbers, again and again; None where there is none."""
-    leaves = [x for x in smaller.leaves(program) if isinstance(x, Tensor) and x.dtype != "string"]
-    if not any(math.prod(x.shape) > 1 for x in leaves):
-        return None
-
-    def counted(leaf: smaller.Leaf) -> smaller.Leaf:
-        if not isinstance(leaf, Tensor) or smaller.states(leaf) or leaf.dtype in ("string", "bool"):
-            return leaf
-        return simpler.numbered(np.arange(math.prod(leaf.shape)).reshape(leaf.shape) % PRIME + 1.0, leaf.dtype)
-
-    return smaller.applied(lambda x: smaller.mapped(x, counted), program)
-
-
-def signed(program: Program) -> Program | None:
-    """Return a program with fractions of both signs in its tensors of floats, which begin elsewhere in each: what is the
-    difference of two equal ones is right by any formula. None where it has no such, or these already."""
-    begins = itertools.count()
-
-    def filled(leaf: smaller.Leaf) -> smaller.Leaf:
-        if not isinstance(leaf, Tensor) or leaf.dtype not in SIGNED_FLOATS or smaller.states(leaf):
-            return leaf
-        return simpler.numbered(np.resize(np.roll(SIGNED, -next(begins)), leaf.shape), leaf.dtype)
-
-    made = smaller.applied(lambda x: smaller.mapped(x, filled), program)
-    return made if made != program else None
-
-
-def ends(program: Program, own: Program) -> Program | None:
-    """Return a program of other dtypes with their least and greatest numbers where its own has those of its dtypes: what takes
-    the least number for none at all is wrong of 0 in uint8, and of 0 in no other. None where its own has no such."""
-    before = iter(smaller.leaves(own))
-
-    def put(leaf: smaller.Leaf) -> smaller.Leaf:
-        held = next(before, leaf)
-        if not (isinstance(leaf, Tensor) and isinstance(held, Tensor)) or smaller.states(held):
-            return leaf
-        if leaf.shape != held.shape or leaf.dtype == held.dtype or not _limits(leaf.dtype) or not _limits(held.dtype):
-            return leaf
-        array, was = leaf.array(), held.array()
-        for end, other in zip(_limits(held.dtype), _limits(leaf.dtype), strict=True):
-            array[was == end] = other
-        return Tensor.of(array, leaf.dtype)
-
-    made = smaller.applied(lambda x: smaller.mapped(x, put), program)
-    return made if made != program else None
-
-
-def _limits(dtype: str) -> tuple[Any, ...]:
-    """Return the least and the greatest number of a dtype of NumPy's own, nothing of others."""
-    if dtype not in SIGNED_FLOATS or dtype != CONTAINERS[dtype]:
-        return varied.ends(dtype)
-    return np.finfo(dtype).min, np.finfo(dtype).max
-
-
-def in_sign(program: Program, own: Program) -> Program | None:
-    """Return a program with 1, 2, ... in its tensors of floats, below 0 where its own has negative numbers alone: a maximum
-    that begins at 0 is right of all others. None where it is that already."""
-    before = iter(smaller.leaves(own))
-
-    def filled(leaf: smaller.Leaf) -> smaller.Leaf:
-        held = next(before, leaf)
-        if not isinstance(leaf, Tensor) or leaf.dtype not in SIGNED_FLOATS or smaller.states(leaf):
-            return leaf
-        below = isinstance(held, Tensor) and held.dtype in SIGNED_FLOATS and bool((simpler.numbers(held) < 0).all())
-        made = simpler.counted(leaf)
-        return simpler.numbered(-simpler.numbers(made), leaf.dtype) if below and isinstance(made, Tensor) else made
-
-    made = smaller.applied(lambda x: smaller.mapped(x, filled), program)
-    return made if made != program else None
 
 
 def rows(found: abc.Sequence[Contrast], *, wrong: bool, within: float | None = None) -> Iterator[str]:

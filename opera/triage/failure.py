@@ -134,7 +134,7 @@ def moved(one: Outcome, other: Outcome, operators: Collection[str]) -> bool:
         operators: Of the program; where its place is only their name, nothing is told.
     """
     places = [location.canonical(location.shared(x.conversion_function)) for x in (one, other)]
-    told = all(map(location.names_converter, places)) and one.conversion_function.partition("@")[0] not in operators
+    told = all(map(location.names_converter, places)) and one.converter not in operators
     return told and places[0] != places[1]
 
 

@@ -372,7 +372,7 @@ def _begins(outcome: Outcome) -> str:
 
 def _words(outcome: Outcome) -> str:
     """Return what a crash says of its cause: of several operators that fail, of the one that it was laid to."""
-    return OF_TENSOR.sub("", gist(of_operator(outcome.message, outcome.conversion_function.partition("@")[0])))
+    return OF_TENSOR.sub("", gist(of_operator(outcome.message, outcome.converter)))
 
 
 def _unnumbered(text: str) -> str:

@@ -315,51 +315,6 @@ def test_of_wrong_numbers_neither_nothing_nor_other_shapes_of_many_numbers_are_t
     assert not contrasts.contrasts(many, [(other, PASSES)], value=True) and contrasts.contrasts(many, [(other, PASSES)])
 
 
-def test_fractions_of_both_signs_begin_elsewhere_in_each_tensor() -> None:
-    """OpenVINO's cdist takes no absolute value, and p=0.5 is right of positive differences, and of none."""
-    made = contrasts.signed(call(np.float32([1, 2, 3]), np.float32([1, 0, 0]), np.int64([0, 1])))
-    assert made is not None
-    one, other, integers = (x.value.array() for x in made.inputs)  # type: ignore[union-attr]
-    assert {-1.0, 1.0} == set(np.sign(one - other)) and integers.tolist() == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("own", "other", "expected"),
-    [
-        (np.uint8([0, 3]), np.int8([0, 3]), [-128, 3]),
-        (np.int8([127]), np.float32([127]), [np.finfo("float32").max]),
-        (np.int64([0, 3]), np.int32([0, 3]), None),
-        (np.float32([1, 2]), np.float16([1, 2]), None),
-    ],
-)
-def test_the_least_number_of_a_dtype_is_that_of_another(
-    own: np.ndarray, other: np.ndarray, expected: list | None
-) -> None:
-    """OpenVINO's MaxPool loses the index of 0 in uint8, and of -128 in int8."""
-    made = contrasts.ends(call(own), call(own))
-    assert made is None, "it is that already"
-    made = contrasts.ends(call(other), call(own))
-    assert (made and made.inputs[0].value.array().tolist()) == expected  # type: ignore[union-attr]
-
-
-def test_the_ends_of_narrow_floats_are_not_asked_of_numpy() -> None:
-    """NumPy knows the name of bfloat16 once a package has registered it, and not its ends."""
-    pytest.importorskip("ml_dtypes")
-    narrow = Instance("onnx", OWN.operator, {}, (Operand("x0", Tensor.of(np.uint16([1, 2]), "bfloat16")),), ("Y",), {})
-    assert contrasts.ends(narrow, call(np.float32([1, 2]))) is None
-    four = Instance("onnx", OWN.operator, {}, (Operand("x0", Tensor.of(np.uint8([1, 2]), "uint4")),), ("Y",), {})
-    assert contrasts.ends(four, call(np.uint8([0, 2]))) is None
-
-
-def test_other_numbers_are_negative_where_its_own_all_are() -> None:
-    """A maximum that begins at 0 is right of positive numbers in any dtype."""
-    made = contrasts.in_sign(call(np.float64([5, 5, 5])), call(np.float32([-1, -2, -1])))
-    assert made is not None and made.inputs[0].value.array().tolist() == [-1, -2, -3]  # type: ignore[union-attr]
-    made = contrasts.in_sign(call(np.float64([5, 5, 5])), call(np.float32([-1, 2, -1])))
-    assert made is not None and made.inputs[0].value.array().tolist() == [1, 2, 3]  # type: ignore[union-attr]
-    assert contrasts.in_sign(call(np.int64([5, 5])), call(np.int64([1, 1]))) is None, "integers may be indices"
-
-
 def test_what_is_left_out_is_asked_about_with_its_default_written_out() -> None:
     """TVM's HardSigmoid of float64 takes a double 0.2 for an alpha that the schema holds in float32."""
     defaults = {OWN.operator: {"bias": 1.0, "size": 5, "alpha": 0.2, "axis": None, "mode": "x"}}

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from opera.oracle import location
@@ -55,6 +55,11 @@ LINE = re.compile(r"[\w/]+\.(?:cpp|cc|cxx|h|hpp):\d+")
 DEEP = 3
 """Lines of native code, and how many of them tell the way that a message came; the first ones are that of any."""
 
+STOPS = (CRASH, REFUSED)
+"""Verdicts on what a compiler stops at itself."""
+
+Likeness: TypeAlias = tuple[tuple[object, ...], str]
+"""In what two findings may be alike, and what that means in words."""
 Key: TypeAlias = tuple[str, str]
 """A finding, and the environment that it is of."""
 Age: TypeAlias = tuple[bool, float, str]
@@ -141,9 +146,12 @@ def conclude(sights: Iterable[Sight], origins: Mapping[Key, Collection[str]]) ->
         at[x.of.frontend, x.of.environment].append(x)
     for (_, environment), own in at.items():
         for one, other, why in (
-            *_beside(own, origins), *_untyped(own), *_mistyped(own), *_returned(own), *_stopping(own), *_lower(own),
-            *_of_one_test(own), *_by_one_way_down(own), *_twins(own),
-        ):  # fmt: skip
+            *_beside(own, origins),
+            *_untyped(own),
+            *_mistyped(own),
+            *(y for x in ALIKE for y in _after(own, x)),
+            *_twins(own),
+        ):
             if one.name != other.name:
                 first, then = sorted((one, other), key=lambda x: x.age)
                 found[then.name, environment].setdefault(first.name, why)
@@ -219,7 +227,7 @@ def _untyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
     own = list(own)
     unknown: dict[tuple[str, str], Sight] = {}
     for x in own:
-        if x.of.whatever and x.of.outcome.verdict in (CRASH, REFUSED) and (dtype := kinship.only_dtype(x.of)):
+        if x.of.whatever and x.of.outcome.verdict in STOPS and (dtype := kinship.only_dtype(x.of)):
             unknown.setdefault((x.of.variant, dtype), x)
     for y in own:
         for dtype in sorted(_decisive(y.of)):
@@ -237,7 +245,7 @@ def _mistyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
                 for says in _typed(x.of):
                     wrong.setdefault((operator, says), x)
     for y in own:
-        for operator in y.operators if y.of.outcome.verdict in (CRASH, REFUSED) else ():
+        for operator in y.operators if y.of.outcome.verdict in STOPS else ():
             for says in _typed(y.of):
                 if (found := wrong.get((operator, says))) is not None:
                     yield (
@@ -252,76 +260,61 @@ def _typed(of: Reduction) -> list[str]:
     return sorted(filter(removable.is_dtype, kinship.decides(of)))
 
 
-def _returned(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
-    """Yield findings of outputs of a wrong form that are right once another call takes them, each with the one before it: what
-    collects the outputs of a model is wrong, whatever they are of."""
-    last: dict[tuple[str, str], Sight] = {}
+def _after(own: Iterable[Sight], alike: Callable[[Sight], Iterable[Likeness]]) -> Iterator[tuple[Sight, Sight, str]]:
+    """Yield findings, each with the one before it that is `alike` in something, and why."""
+    last: dict[object, Sight] = {}
     for x in sorted(own, key=lambda x: x.age):
-        shown = x.of.outcome
-        if shown.verdict == INCONSISTENT and shown.symptom in FORMS and RETURNED in kinship.decides(x.of):
-            y, last[x.of.variant, shown.symptom] = last.get((x.of.variant, shown.symptom), x), x
-            yield (
-                x,
-                y,
-                f"both have a wrong {shown.symptom} where the model returns it, and none where another call takes it",
-            )
+        for likeness, why in alike(x):
+            y, last[likeness] = last.get(likeness, x), x
+            yield x, y, why
 
 
-def _stopping(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
-    """Yield findings that stop at one place, in the same words, and have an operator in common, with the one before."""
-    last: dict[tuple[str, ...], Sight] = {}
-    for x in sorted(own, key=lambda x: x.age):
-        shown = x.of.outcome
-        converter, _, line = shown.conversion_function.partition("@")
-        named = location.canonical(converter) if location.names_converter(converter) else ""  # of 2-d and of 3-d, too
-        place = line or named or ", ".join(sorted(failure.nodes(shown)))
-        said = normalise(cause(shown.message))
-        becomes = lowered(shown.conversion_function)  # matmul and Dense are both a FULLY_CONNECTED
-        called = {*x.operators, *([becomes] if becomes else [])}
-        for operator in sorted(called) if shown.verdict in (CRASH, REFUSED) and place and said else ():
-            like = (shown.verdict, shown.stage, place, said, operator)
-            y, last[like] = last.get(like, x), x
-            yield x, y, f"both stop at the same place in the same words, of {_called(x, {operator}) or operator}"
+def _returned(x: Sight) -> Iterator[Likeness]:
+    """Of outputs of a wrong form that are right once another call takes them: what collects the outputs of a model is wrong,
+    whatever they are of."""
+    shown = x.of.outcome
+    if shown.verdict == INCONSISTENT and shown.symptom in FORMS and RETURNED in kinship.decides(x.of):
+        why = f"both have a wrong {shown.symptom} where the model returns it, and none where another call takes it"
+        yield (x.of.variant, shown.symptom), why
 
 
-def _lower(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
-    """Yield findings that stop at one line below what converters made of them, in the same words, with the one before."""
-    last: dict[tuple[object, ...], Sight] = {}
-    for x in sorted(own, key=lambda x: x.age):
-        shown = x.of.outcome
-        by, said = failure.below(shown), normalise(cause(shown.message))
-        if by and said and shown.stage == "compile" and shown.verdict in (CRASH, REFUSED):
-            y, last[shown.verdict, by, said] = last.get((shown.verdict, by, said), x), x
-            yield (
-                x,
-                y,
-                f"both stop in the same words at {by[-1]}, of {by[-2]}, below what their operators are converted to",
-            )
+def _stopping(x: Sight) -> Iterator[Likeness]:
+    """Of what stops: its place, its words and an operator."""
+    shown = x.of.outcome
+    converter = shown.converter
+    named = location.canonical(converter) if location.names_converter(converter) else ""  # of 2-d and of 3-d, too
+    place = shown.line or named or ", ".join(sorted(failure.nodes(shown)))
+    said = normalise(cause(shown.message))
+    becomes = lowered(shown.conversion_function)  # matmul and Dense are both a FULLY_CONNECTED
+    called = {*x.operators, *([becomes] if becomes else [])}
+    for operator in sorted(called) if shown.verdict in STOPS and place and said else ():
+        why = f"both stop at the same place in the same words, of {_called(x, {operator}) or operator}"
+        yield (shown.verdict, shown.stage, place, said, operator), why
 
 
-def _of_one_test(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
-    """Yield findings that stop at one line of native code and were reduced from one test, with the one before."""
-    last: dict[tuple[str, ...], Sight] = {}
-    for x in sorted(own, key=lambda x: x.age):
-        shown = x.of.outcome
-        line = shown.conversion_function.partition("@")[2]
-        if shown.verdict in (CRASH, REFUSED) and NATIVE.search(line):
-            like = (x.of.test, shown.verdict, shown.stage, line)
-            y, last[like] = last.get(like, x), x
-            yield x, y, f"both stop at {line}, and were reduced from one test"
+def _lower(x: Sight) -> Iterator[Likeness]:
+    """Of what stops below what converters made of it: its line, the way to it, and its words."""
+    shown = x.of.outcome
+    by, said = failure.below(shown), normalise(cause(shown.message))
+    if by and said and shown.stage == "compile" and shown.verdict in STOPS:
+        why = f"both stop in the same words at {by[-1]}, of {by[-2]}, below what their operators are converted to"
+        yield (shown.verdict, by, said), why
 
 
-def _by_one_way_down(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
-    """Yield findings whose messages tell of the same lines of native code, where the same decides beside dtypes and ranks,
-    with the one before."""
-    last: dict[tuple[object, ...], Sight] = {}
-    for x in sorted(own, key=lambda x: x.age):
-        shown, besides = x.of.outcome, kinship.conditions(x.of)
-        lines = tuple(y[0] for y in LINE.finditer(shown.message))
-        if shown.verdict in (CRASH, REFUSED) and besides and len(lines) >= DEEP:
-            like = (shown.verdict, shown.stage, lines, besides)
-            y, last[like] = last.get(like, x), x
-            yield x, y, f"both stop by way of {lines[-2]} and {lines[-1]}"
+def _of_one_test(x: Sight) -> Iterator[Likeness]:
+    """Of what stops at a line of native code: that, and the test that it was reduced from."""
+    shown = x.of.outcome
+    if shown.verdict in STOPS and NATIVE.search(shown.line):
+        why = f"both stop at {shown.line}, and were reduced from one test"
+        yield (x.of.test, shown.verdict, shown.stage, shown.line), why
+
+
+def _by_one_way_down(x: Sight) -> Iterator[Likeness]:
+    """Of what stops: the lines of native code that its message tells of, and what decides beside dtypes and ranks."""
+    shown, besides = x.of.outcome, kinship.conditions(x.of)
+    lines = tuple(y[0] for y in LINE.finditer(shown.message))
+    if shown.verdict in STOPS and besides and len(lines) >= DEEP:
+        yield (shown.verdict, shown.stage, lines, besides), f"both stop by way of {lines[-2]} and {lines[-1]}"
 
 
 def _twins(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
@@ -329,13 +322,11 @@ def _twins(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
     known: dict[tuple[object, ...], list[tuple[Sight, set[str]]]] = defaultdict(list)
     for x in sorted(own, key=lambda x: x.age):
         shown = x.of.outcome
-        if shown.verdict in (CRASH, REFUSED) and twins.says_much(shown):  # short words of shared code are said of much
+        if shown.verdict in STOPS and twins.says_much(shown):  # short words of shared code are said of much
             before = known[shown.verdict, shown.stage, shown.symptom, kinship.conditions(x.of)]
             words = failure.words(shown.message)
-            near = (
-                y for y, said in reversed(before) if 2 * len(words & said) > len(words)
-            )  # programs are parsed of few
-            y = next((y for y in near if twins.alike(x.of, y.of)), None)
+            near = (y for y, said in reversed(before) if 2 * len(words & said) > len(words))
+            y = next((y for y in near if twins.alike(x.of, y.of)), None)  # programs are parsed of few
             if y is not None:
                 yield x, y, "both stop in the same words"
             before.append((x, words))
@@ -344,6 +335,10 @@ def _twins(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
 def _decisive(of: Reduction) -> frozenset[str]:
     """Return the dtypes each of which alone is told to decide."""
     return frozenset(next(iter(x)) for x in map(kinship.dtypes_of, kinship.decides(of)) if len(x) == 1)
+
+
+ALIKE = (_returned, _stopping, _lower, _of_one_test, _by_one_way_down)
+"""In what a finding may be alike with the one before."""
 
 
 def _called(x: Sight, operators: Collection[str]) -> str:

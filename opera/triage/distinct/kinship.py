@@ -255,7 +255,7 @@ def say_the_same(one: tuple[Outcome, str], other: tuple[Outcome, str]) -> bool:
     both = (one[0], other[0])
     if elsewhere(both[0].conversion_function, both[1]):
         return False
-    places = {x.conversion_function.partition("@")[2] for x in both} - {""}
+    places = {x.line for x in both} - {""}
     parts = {part.lower() for _, called in (one, other) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", called)}
     name = re.compile("|".join(sorted(map(re.escape, parts), key=len, reverse=True)))
     texts = (name.sub("", normalise(cause(x.message)).lower()) for x in both)
@@ -327,7 +327,7 @@ def _holds(ask: Stating, program: Instance, other: tuple[Look, Reduction], anoth
     decides.
     """
     (ask_other, theirs), names = other, ask.lowered(program)
-    if (place := theirs.outcome.conversion_function.partition("@")[0]) not in names:
+    if (place := theirs.outcome.converter) not in names:
         return APART if names else UNTOLD
     if _always(theirs):
         return ALIKE if names == [place] else UNTOLD

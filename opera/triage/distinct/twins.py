@@ -51,7 +51,7 @@ def alike(one: Reduction, other: Reduction) -> bool:
     names = _names(name for x in both for name in x.program().program.operators)
     messages = (DIMENSIONS.sub("", normalise(cause(x.outcome.message))).lower() for x in both)
     said = {" ".join(names.sub(" ", message).split()) for message in messages}
-    places = {x.outcome.conversion_function.partition("@")[2] for x in both}
+    places = {x.outcome.line for x in both}
     same_place = len(places) == 1 and places != {""}
     types = {frozenset(map(_kind, TYPE.findall(cause(x.outcome.message)))) for x in both}  # of floats, or of indices
     return len(said) == len(types) == 1 and (same_place or len(re.findall(r"[a-z]{2,}", said.pop())) >= WORDS)

@@ -256,7 +256,7 @@ def _kin(named: Iterable[tuple[str, Reduction]], kin: Iterable[Kin]) -> Iterator
 def _of_types(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
     """Yield the place of a crash that is about dtypes alone (`OF_TYPES`), the dtype that decides, and what is said, but for the
     expression that a code generator was given; whatever operator leads there, and by whatever route."""
-    place = x.outcome.conversion_function.partition("@")[2]
+    place = x.outcome.line
     frames = x.outcome.seen.frames if x.outcome.seen is not None else ()
     ends = (
         place,
@@ -280,7 +280,7 @@ def _places(x: Reduction) -> Iterator[tuple[Hashable, ...]]:
     and each of the parameters that decide. Nothing where none does, for a place alone may check much: what each converter
     made, for one.
     """
-    place = x.outcome.conversion_function.partition("@")[2]
+    place = x.outcome.line
     if x.outcome.verdict == CRASH and place:
         given = (operand.value for operand in x.program().program.inputs)
         shapes = tuple(value.shape if isinstance(value, Tensor | RandomTensor) else None for value in given)

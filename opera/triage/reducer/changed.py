@@ -18,7 +18,7 @@ from opera.oracle.randomness import RANDOM
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSTABLE, Outcome
-from opera.triage import contrasts
+from opera.triage import contrasts, refilled
 from opera.triage.conditions import around, deciding, near
 from opera.triage.conditions.features import PLACES
 from opera.triage.contrasts import Contrast
@@ -94,7 +94,7 @@ def _borne(ask: Asker, found: list[tuple[Program, str]], own: Program) -> list[t
 
 def _numbered(ask: Asker, program: Program, own: Program) -> Iterator[Program]:
     """Yield a program with other numbers, as far as its library and documentation admit these."""
-    made = (contrasts.signed(program), contrasts.in_sign(program, own), contrasts.ends(program, own))
+    made = (refilled.signed(program), refilled.in_sign(program, own), refilled.ends(program, own))
     yield from (x for x in made if x is not None and ask.within([x]))
 
 
@@ -307,7 +307,7 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
 def _elsewhere(target: Outcome, shown: Outcome) -> bool:
     """Whether a program stops at another line than the target, or by another way below what its operators are converted to, in
     whatever words: a division by zero may be of two causes."""
-    lines = [below(x) or tuple(filter(None, [x.conversion_function.partition("@")[2]])) for x in (target, shown)]
+    lines = [below(x) or tuple(filter(None, [x.line])) for x in (target, shown)]
     return target.verdict in STOPS and all(lines) and len(set(lines)) > 1
 
 

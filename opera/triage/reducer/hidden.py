@@ -219,7 +219,7 @@ def _alike(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Progr
     [shown] = ask.look([program])
 
     def place(x: Outcome) -> str:
-        return x.conversion_function.partition("@")[2]
+        return x.line
 
     def called(x: Program) -> set[str]:
         return {location.canonical(name) for name in x.operators}

@@ -130,9 +130,8 @@ def _same(program: Program, one: Outcome, call: Instance, other: Outcome) -> boo
 
 def place(shown: Outcome) -> str:
     """Return where a compiler stopped: a `file:line` of native code, else the last line of its own in Python."""
-    _, at, native = shown.conversion_function.partition("@")
     frames = shown.seen.frames if shown.seen is not None else ()
-    return native if at else next((x for x in reversed(frames) if not x.startswith("opera.")), shown.location)
+    return shown.line or next((x for x in reversed(frames) if not x.startswith("opera.")), shown.location)
 
 
 def _names(*called: str) -> set[str]:

@@ -13,7 +13,7 @@ from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import ABORT, CRASH, ERROR, INCONSISTENT, PASS, UNSTABLE, Outcome, Raised, Seen
 from opera.run.probe import Question
-from opera.triage import contrasts
+from opera.triage import contrasts, refilled
 from opera.triage.contrasts import FAILS, LIKEWISE, OTHERWISE, PASSES, WRONG
 from opera.triage.failure import clearly
 from opera.triage.reducer import changed
@@ -360,9 +360,9 @@ def test_what_is_right_by_its_whole_numbers_alone_is_no_contrast(signed: bool) -
     own, other = (
         Instance("keras", "Cast", {"dtype": x}, (Operand("x", Tensor.of(np.float32([1]))),), ("",), {}) for x in "ab"
     )
-    fractions = contrasts.signed(other)
-    assert fractions is not None and fractions.inputs[0].value == Tensor.of(np.float32(contrasts.SIGNED[:1]))
-    assert contrasts.signed(fractions) is None
+    fractions = refilled.signed(other)
+    assert fractions is not None and fractions.inputs[0].value == Tensor.of(np.float32(refilled.SIGNED[:1]))
+    assert refilled.signed(fractions) is None
     ask = Asker(None, Question(frontend="mnn-keras"))  # type: ignore[arg-type]
     ask.look = lambda asked: [ask.outcomes.setdefault(x.id, Outcome(PASS)) for x in asked]  # type: ignore[method-assign]
     ask.programs = {x.id: x for x in (own, other)}
