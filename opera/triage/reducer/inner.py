@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from opera.oracle import location
 from opera.programs import values
@@ -21,11 +20,17 @@ def innermost(ask: Asker, kept: list[Program], defaults: dict[str, Mapping[str, 
     What the library knows of the last is returned; `defaults` gets those of all operators that are called. Raises Spent.
     """
     of = known(ask, kept[-1], defaults)
-    while (piece := _piece(ask, kept[-1], of.pieces)) is not None:
+    while (piece := _piece(ask, kept[-1], _further(of, kept))) is not None:
         kept.append(piece)
         ask.target = ask.outcomes[piece.id]
         of = ask.probe.known(piece.library, piece)
     return of
+
+
+def _further(of: Known, kept: Iterable[Program]) -> list[Program]:
+    """Return the programs that one is made of, without those that it was itself found in: two may be made of each other."""
+    found = {x.id for x in kept}
+    return [x for x in map(parse, of.pieces) if x.id not in found]
 
 
 def known(ask: Asker, program: Program, defaults: dict[str, Mapping[str, Value]]) -> Known:
@@ -35,14 +40,14 @@ def known(ask: Asker, program: Program, defaults: dict[str, Mapping[str, Value]]
     return of
 
 
-def _piece(ask: Asker, program: Program, forms: Iterable[dict[str, Any]]) -> Program | None:
+def _piece(ask: Asker, program: Program, pieces: Sequence[Program]) -> Program | None:
     """Return the first of the programs that one is made of which fails so, at the same place as far as places are told; which
     call is wrong is what we want to know. Where none does, the one operator that gives wrong numbers, else the one that
     makes a number of a NaN or an infinity which arises inside, or the other way round, else the one of which no valid file
     is made (`_misvalued`).
     """
     target, called = ask.target, set(program.operators)
-    pieces, shown = [parse(form) for form in forms], list[Outcome]()
+    shown = list[Outcome]()
     while len(shown) < len(pieces) and target is not None:
         batch = pieces[len(shown) : len(shown) + ask.batch]
         shown += ask.look(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from opera.programs.program import Instance, Program
 from opera.programs.verdicts import CRASH, INCONSISTENT, PASS, UNSTABLE, Outcome
+from opera.run.library_side import Known
 from opera.run.probe import Probe, Question
 from opera.triage.reducer import asking, inner
 from opera.triage.reducer.asking import Asker, Budget
@@ -79,8 +81,21 @@ def test_one_operator_is_wrong_alone_where_the_whole_is_wrong_in_another_manner(
     calls = [Instance("torch", x, {}, (), (), {}) for x in ("neg", "exp", "log")]
     shown = {x.operator: Outcome(PASS) for x in calls} | of
     whole, ask = Instance("torch", "whole", {}, (), (), {}), Answers(wrong("nan-mask", "expanded whole"), shown)
-    told = inner._piece(ask, whole, [x.form() for x in calls])
+    told = inner._piece(ask, whole, calls)
     assert (told and told.operator) == found
+
+
+def test_two_that_are_made_of_each_other_come_to_an_end() -> None:
+    """PyTorch's `linalg.norm` calls `linalg.vector_norm`, and that was told to call `linalg.norm`: the search never ended."""
+    one, other, third = (Instance("torch", x, {}, (), (), {}) for x in ("norm", "vector_norm", "abs"))
+    pieces = {one.id: [other], other.id: [one, third], third.id: []}
+    fails = Outcome(CRASH, "load", "E", "words that tell much")
+    ask = Answers(fails, {"norm": fails, "vector_norm": fails, "abs": Outcome(PASS)})
+    ask.probe = types.SimpleNamespace(known=lambda _, x: Known({}, tuple(y.form() for y in pieces[x.id])))  # type: ignore
+    ask.look([one])
+    kept: list[Program] = [one]
+    inner.innermost(ask, kept, {})
+    assert kept == [one, other]
 
 
 def test_a_function_is_told_by_the_name_that_documentation_has() -> None:
@@ -107,7 +122,7 @@ def test_what_makes_a_number_of_a_nan_that_arises_inside_is_the_suspect(
     calls = [Instance("torch", x, {}, (), (), {}) for x in ("neg", "exp", "log")]
     shown = {x.operator: Outcome(PASS) for x in calls} | of
     target = wrong("value", "expanded whole", **({"not_finite": False} if finite else {}))
-    told = inner._piece(Answers(target, shown), Instance("torch", "whole", {}, (), (), {}), [x.form() for x in calls])
+    told = inner._piece(Answers(target, shown), Instance("torch", "whole", {}, (), (), {}), calls)
     assert (told and told.operator) == found
 
 
@@ -130,5 +145,5 @@ def test_the_one_operator_of_which_no_valid_file_is_made_is_what_makes_the_whole
     """A Reshape with a 0 in its target says nothing by itself where an Add that reads it is what the checker comes to."""
     calls = [Instance("torch", x, {}, (), (), {}) for x in ("neg", "exp", "log")]
     ask = Answers(invalid("Incompatible dimensions (op_type:Add)"), {x.operator: Outcome(PASS) for x in calls} | of)
-    told = inner._piece(ask, Instance("torch", "whole", {}, (), (), {}), [x.form() for x in calls])
+    told = inner._piece(ask, Instance("torch", "whole", {}, (), (), {}), calls)
     assert (told and told.operator) == found
