@@ -164,7 +164,7 @@ def page(workspace: Workspace, finding: Finding) -> Page:
         near=_near(reduced, unknown=not chosen.firm) if reduced else "",
         seems=listed(together(chosen.seems)) if chosen.seems else "",
         contradicted=chosen.contradicted if reduced and not chosen.firm else "",
-        contrasts=_contrasts(reduced, outcome) if reduced else (),
+        contrasts=_contrasts(reduced, outcome, chosen.at) if reduced else (),
         remarks=tuple(_remarks(chosen)),
         model=model,
         passing=_passing(reduced, model) if reduced else (),
@@ -185,9 +185,12 @@ def page(workspace: Workspace, finding: Finding) -> Page:
     )
 
 
-def _contrasts(reduced: Reduction, outcome: Outcome) -> tuple[str, ...]:
+def _contrasts(reduced: Reduction, outcome: Outcome, at: Sequence[str]) -> tuple[str, ...]:
+    """Return a line for each thing that is changed alone; what is shown `at` settings that leave nothing to chance was asked
+    about without these."""
     within = outcome.details.get("rtol") if quiet(outcome) else None
-    return tuple(rows(reduced.contrasts, wrong=outcome.verdict == INCONSISTENT, within=within))
+    found = rows(reduced.contrasts, wrong=outcome.verdict == INCONSISTENT, within=within)
+    return tuple(f"drawn at random, {x}" if at else x for x in found)
 
 
 def told(outcome: Outcome) -> str:

@@ -543,7 +543,8 @@ def test_of_numbers_off_by_little_right_ones_are_right_within_a_tolerance(worksp
     for details, says in ((off, "right within 1e-07 for 0.2"), ({**off, "max_rel": 0.5}, "right for 0.2")):
         shown = Outcome(INCONSISTENT, "infer", "value", details=details)
         reduced = Reduction("F1", "e", "f", "v", "t", {}, shown, contrasts=rows)
-        assert _contrasts(reduced, shown) == (f"p: wrong for 0.4; {says}",)
+        assert _contrasts(reduced, shown, ()) == (f"p: wrong for 0.4; {says}",)
+        assert _contrasts(reduced, shown, ("p=1.0",)) == (f"drawn at random, p: wrong for 0.4; {says}",)
 
 
 def test_what_opera_cannot_feed_says_nothing_of_another_compiler() -> None:

@@ -95,4 +95,4 @@ def test_what_is_behind_it_is_told_if_nothing_else_speaks_against_that(
     shown = Outcome(INCONSISTENT, "infer", "value", "off by 3")
     drafted = Draft("F1", "tvm", "tvm", "wrong", "F1 is wrong", "ONNX", "tvm-onnx", shown)
     drafted = msgspec.structs.replace(drafted, behind=tuple(stage._in_a_row(x.sentence, ()) for x in found))
-    assert ("to be met once this is mended: F9 is wrong.\n" in issue.render(drafted)) is told
+    assert ("or a bug of its own): F9 is wrong.\n" in issue.render(drafted)) is told
