@@ -154,6 +154,12 @@ def repeating(
     return None
 
 
+def refutes(shown: Outcome, target: Outcome) -> bool:
+    """Whether numbers that are drawn as they may be speak against a failure: that nothing varies does not show of two runs,
+    nor where other numbers are seldom drawn, so that what is said to be right may be as constant as the failure is."""
+    return target.details.get("drawn") != CONSTANT or shown.details.get("runs", 0) > 1
+
+
 def _everywhere(value: Value) -> str:
     """Return the one number that all of several elements are, or a single 0: no draw; else nothing."""
     if not isinstance(value, Tensor) or value.dtype == "string" or "complex" in value.dtype:

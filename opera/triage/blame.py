@@ -85,7 +85,7 @@ from opera.triage.sentence import CONSTANT_RESULT, NO_CONSTANT, UNUSED
 from opera.triage.shrink import simpler, smaller
 
 NOWHERE = Provenance("blame", "", "")
-RULES = 21
+RULES = 22
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
 

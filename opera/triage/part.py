@@ -46,7 +46,7 @@ from opera.compilers.shared.packing import (
 )
 from opera.oracle.draws import CONSTANT, SEED
 from opera.oracle.messages import gist
-from opera.oracle.randomness import RANDOM
+from opera.oracle.randomness import RANDOM, refutes
 from opera.oracle.screens import AGREEING
 from opera.programs.verdicts import (
     ABORT,
@@ -490,7 +490,8 @@ ONE = ("range", "kept")
 def _at_drawn(outcome: Outcome, seen: Outcome) -> Outcome:
     legal = outcome.verdict == SCREENED and outcome.details.get("screen") == RANDOM
     if legal or (outcome.verdict == PASS and AGREES in outcome.details):
-        return Outcome(PASS, message="its numbers are drawn as they may be")
+        right = Outcome(PASS, message="its numbers are drawn as they may be")
+        return right if refutes(outcome, seen) else Outcome(UNSUPPORTED, outcome.stage, message=DREW)
     if outcome.verdict == INCONSISTENT and "drawn" in outcome.details:
         kinds = tuple(x.details.get("drawn") for x in (seen, outcome))
         if kinds[0] in ONE and kinds[1] not in ONE:

@@ -10,6 +10,7 @@ from opera.compilers.shared.packing import OF_BODY, Unlawful
 from opera.oracle.randomness import RANDOM
 from opera.programs.verdicts import (
     ABORT,
+    AGREES,
     CRASH,
     ERROR,
     INCONSISTENT,
@@ -202,9 +203,22 @@ def test_a_dtype_that_onnx_runtime_returns_is_the_one_that_the_exporter_wrote() 
 def test_what_a_way_gives_seeds_is_no_optimisation_s_fault_where_a_seed_is_not_heeded(drawn: str, verdict: str) -> None:
     """OpenVINO's RandomNormalLike of seed=0.0 is made of two draws without a seed; given seeds, two models draw the same."""
     wrong = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": drawn})
-    drew = Outcome(SCREENED, "infer", "value", details={"screen": RANDOM})
+    drew = Outcome(SCREENED, "infer", "value", details={"screen": RANDOM, "runs": 9})
     rows = [Tried(AS_FOUND, "now", wrong), Tried(LESS, "a seed of its own in each operator that draws", drew)]
     assert part.decide(wrong, rows, {}, exporter=False, drawn=True)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    "legal",
+    [Outcome(SCREENED, "infer", "value", details={"screen": RANDOM, "runs": 1}), Outcome(PASS, details={AGREES: True})],
+)
+def test_what_is_as_constant_and_may_be_drawn_speaks_for_no_part(legal: Outcome) -> None:
+    """Of a Dropout of 0.04 four elements are all kept in most runs: that does not refute that its mask is a constant."""
+    constant = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": "constant"})
+    rows = [Tried(AS_FOUND, "now", constant), Tried(LESS, "ORT_DISABLE_ALL", legal)]
+    assert part.decide(constant, rows, {}, exporter=True, drawn=True)[0] == "unknown"
+    kept = msgspec.structs.replace(WRONG, details={**WRONG.details, "drawn": "kept"})
+    assert part.at_output(legal, kept, drawn=True).verdict == PASS, "a number that may not be drawn is no such matter"
 
 
 def test_what_an_exported_file_does_not_draw_of_several_elements_is_its_exporters() -> None:

@@ -14,10 +14,10 @@ from opera import libraries
 from opera.compilers.shared import tflite_models
 from opera.libraries import simplest
 from opera.oracle import declared, draws, manner
-from opera.oracle.randomness import RANDOM
+from opera.oracle.randomness import RANDOM, refutes
 from opera.programs.program import Instance, Program
 from opera.programs.values import Tensor, Value
-from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSTABLE, Outcome
+from opera.programs.verdicts import ABORT, AGREES, CRASH, INCONSISTENT, PASS, REFUSED, SCREENED, UNSTABLE, Outcome
 from opera.triage import contrasts, refilled
 from opera.triage.conditions import around, deciding, near
 from opera.triage.conditions.features import PLACES
@@ -281,6 +281,8 @@ def _shows(ask: Asker, target: Outcome, own: Program, program: Program, change: 
     wrong = target.verdict == INCONSISTENT
     drawn = "drawn" in target.details and shown.details.get("screen") == RANDOM  # it draws as it may
     if ask.runs(program) or drawn:
+        if (drawn or AGREES in shown.details) and not refutes(shown, target):
+            return ""
         sure = clearly(target, shown, 0.0) if change.form == contrasts.SHAPE else clearly(target, shown)
         return contrasts.PASSES if sure and _surely(ask, target, own, program, change) else ""
     # of what hangs or dies, or is drawn, a script asks more
