@@ -179,6 +179,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     ask.budget = Budget((1.0 - SEARCH) * seconds + LEFT * unused)
     ask.ordinary, ask.corpus = ordinary.passing(workspace, verdict, found), ordinary.captured(workspace, found)
     needed = settings.needed(ask, found)  # while there is time
+    with suppress(Spent):
+        ask.look(list(typed.mixed(found)))
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)
     since = older.since(ask, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from opera.programs.program import Program
@@ -41,28 +41,53 @@ def widened(ask: Asker, program: Program) -> list[Program]:
 
 
 def odd_one(ask: Asker, program: Program) -> list[Program]:
-    """Leave the one dtype of several inputs to the only one that needs it, where with all of another kind it runs: `OneHot` of
-    float32 stops at its `depth` on TVM, and who mends that meets what is wrong of the others in the same script.
+    """Leave the one dtype of several inputs to the only one that needs it, where with all of another it runs: `OneHot` of
+    float32 stops at its `depth` on TVM, and who mends that meets what is wrong of the others in the same script; `Attention`
+    of float64 at its `attn_mask` on ONNX Runtime.
     """
     found = smaller.leaves(program)
     several = ask.beside and 1 < len(found) <= MOST
     if not several or len({x.dtype for x in found}) > 1 or ask.outcomes[program.id].verdict not in (CRASH, REFUSED):
         return []
     own = found[0].dtype
-    other = WHOLE if own in dtypes.FLOATS else simpler.FLOAT
+    for other in (simpler.FLOAT, *([WHOLE] if own in dtypes.FLOATS else [])):
+        if other != own and (made := _odd_one(ask, program, own, other)):
+            return made
+    return []
+
+
+def _odd_one(ask: Asker, program: Program, own: str, other: str) -> list[Program]:
     step = partial(simpler.as_dtype, dtype=own, other=other)
     whole = smaller.applied(lambda x: smaller.mapped(x, step), program)
     if whole is None or ask.look([whole])[0].verdict != PASS:
         return []
     made = [
         smaller.applied(smaller.at(n, partial(simpler.as_dtype, dtype=other, other=own)), whole)
-        for n in range(len(found))
+        for n in range(len(smaller.leaves(program)))
     ]
     known = [x for x in made if x is not None]
     failing = [x for x, now in zip(known, ask.look(known), strict=True) if ask.admits(x) and ask.fails(now)]
     if len(failing) != 1 or ask.excused(failing[0]) or ask.passed(failing, [True], lenient=True) != [True]:
         return []
     return failing if ask.agreed(failing[0]) and ask.stands(failing[0]) else []
+
+
+def mixed(program: Program) -> Iterator[Program]:
+    """Yield a program whose tensors are of one dtype of floats with another in each alone, and in all others: of which of them
+    a dtype decides nobody knows from programs in which all change together."""
+    found = smaller.leaves(program)
+    kinds = {x.dtype for x in found}
+    if not 1 < len(found) <= MOST or len(kinds) > 1 or not kinds <= set(dtypes.FLOATS):
+        return
+    own = found[0].dtype
+    step = partial(simpler.as_dtype, dtype=own, other=simpler.WIDE if own == simpler.FLOAT else simpler.FLOAT)
+    for n in range(len(found)):
+        yield from (x for x in (smaller.applied(smaller.at(n, step), program),) if x is not None)
+        others = (x for x in range(len(found)) if x != n)
+        made: Program | None = program
+        for place in others:
+            made = None if made is None else smaller.applied(smaller.at(place, step), made)
+        yield from [made] if made is not None else []
 
 
 def swapped(ask: Asker, program: Program) -> list[Program]:

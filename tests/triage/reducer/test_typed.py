@@ -64,7 +64,7 @@ def test_narrow_floats_that_stop_become_float64(dtype: str, verdict: str, made: 
     assert [of(x) for x in found] == ([(made,)] if made else [])
 
 
-F, I = "float32", "int64"  # noqa: E741
+F, D, I = "float32", "float64", "int64"  # noqa: E741
 ALL = (F, F, F)
 
 
@@ -75,6 +75,8 @@ ALL = (F, F, F)
     (ALL, [ALL, (I, F, I), (I, I, I)], []),  # no dtype decides
     ((I, I), [(I, I), (I, F)], [(I, F)]),
     ((F, I), [(F, I), (I, F)], []),
+    ((D, D, D), [(D, D, D), (F, F, D)], [(F, F, D)]),  # Attention of float64, at its mask
+    ((D, D), [(D, D), (F, F), (I, D)], [(I, D)]),
 ])  # fmt: skip
 def test_the_dtype_is_left_to_the_one_input_that_needs_it(
     own: tuple[str, ...], stops: list[tuple[str, ...]], made: list[tuple[str, ...]]
@@ -83,6 +85,15 @@ def test_the_dtype_is_left_to_the_one_input_that_needs_it(
     program = call("OneHot", *own)
     assert [of(x) for x in typed.odd_one(cast(Any, Asked(program, stops)), program)] == made
     assert typed.odd_one(cast(Any, Asked(program, stops, INCONSISTENT)), program) == []
+
+
+def test_each_of_several_dtypes_of_floats_is_asked_about_alone() -> None:
+    """Attention of float64 fails at its mask: with that in float32 it runs, and with all others in float32 it does not."""
+    assert [of(x) for x in typed.mixed(call("Attention", D, D, D))] == [
+        (F, D, D), (D, F, F), (D, F, D), (F, D, F), (D, D, F), (F, F, D),
+    ]  # fmt: skip
+    assert {of(x) for x in typed.mixed(call("Add", F, F))} == {(D, F), (F, D)}
+    assert not [x for given in ((F,), (I, I), (F, I), (F,) * 7) for x in typed.mixed(call("Any", *given))]
 
 
 @pytest.mark.parametrize("guard", ["beside", "documented", "agreeing", "witnessed"])
