@@ -362,13 +362,17 @@ def questions(workspace: Workspace, about: Subject, several: Iterable[Program] =
         told = f"{document['compiler']} {document['version']}"
         seen = of_test.get((other_frontend, name), ())
         if seen:
-            known = [x.outcome for x in seen if x.variant == held] or [x.outcome for x in seen]
-            found.append(Ask(OTHER, told, min(known, key=lambda x: WORST.index(x.verdict))))
+            known = [x for x in seen if x.variant == held] or seen
+            worst = min(known, key=lambda x: WORST.index(x.outcome.verdict))
+            first, *_ = compilers.frontend(document["compiler"], library).VARIANTS
+            usual = worst.variant == first.name or worst.variant not in (*routes.OWN, *routes.FILES)
+            way = told if usual else f"{told} {routes.by(worst.variant)}"
+            found.append(Ask(OTHER, way, worst.outcome))
         else:
             variants = compilers.frontend(document["compiler"], library).VARIANTS
-            usual = [x.name for x in variants if x.after == "always"]
+            always = [x.name for x in variants if x.after == "always"]
             same = [x.name for x in variants if x.name == held]
-            for x in same or (usual if len(usual) > 1 else [""]):
+            for x in same or (always if len(always) > 1 else [""]):
                 way = f"{told} {routes.by(x)}" if x and not same else told
                 found.append(Ask(OTHER, way, about.judged(frontend=other_frontend, variant=x, environment=name)))
         own = compilers.ways(compilers.frontend(document["compiler"], library)) if _special(about) else ()

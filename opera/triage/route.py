@@ -23,7 +23,7 @@ RIGHT, OTHERWISE = "right", "otherwise"
 
 def by(variant: str) -> str:
     """Return by which way a model comes to a compiler that takes it by several: `as TorchScript`."""
-    return OWN[variant][0] if variant in OWN else f"by its variant {variant}"
+    return OWN[variant][0] if variant in OWN else FILES.get(variant, f"by its variant {variant}")
 
 
 def route(

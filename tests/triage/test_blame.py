@@ -368,6 +368,18 @@ def test_other_compilers_are_asked_about_crashes_too(workspace: Workspace) -> No
     assert (asked.frontend, asked.environment, asked.test) == ("tvm-onnx", tvm, test)
 
 
+@pytest.mark.parametrize(("variant", "by"), [("exported-program", ""), ("onnx", " by its ONNX file")])
+def test_who_was_right_by_a_file_is_told_with_that(workspace: Workspace, variant: str, by: str) -> None:
+    """TVM refuses logsumexp of an exported program, and is right of its ONNX file: that is no word on its own importer."""
+    tvm = workspace.save_environment(ABOUT | {"compiler": "tvm", "version": "0.27", "library": "torch"})
+    own = workspace.save_environment(ABOUT | {"compiler": "openvino", "library": "torch"})
+    test = drafted(workspace, WRONG)
+    passed = verdicts.Verdict(test, "tvm-torch", variant, tvm, Outcome(PASS))
+    workspace.save_verdicts(workspace.start_run({"workers": 1}), [passed], {})
+    rows = blame.questions(workspace, Subject("F1", own, "openvino-torch", "exported-program", test, WRONG))
+    assert [x.way for x in rows if x.kind == OTHER] == [f"tvm 0.27{by}"]
+
+
 def test_a_compiler_is_asked_by_each_of_its_usual_ways(workspace: Workspace) -> None:
     """What one importer of a compiler's gets wrong another may get right; both are one opinion on whose fault it is."""
     environments = {

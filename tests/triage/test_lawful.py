@@ -103,13 +103,13 @@ def test_what_a_schema_does_not_require_may_be_left_out(operator: str, told: tup
 @pytest.mark.parametrize(
     ("routes", "told"),
     [
-        (("unsupported", "unsupported"), "as an exported program and by its variant onnx"),
+        (("unsupported", "unsupported"), "as an exported program and by its ONNX file"),
         (("of f64", "error"), "as an exported program"),
         (("unsupported", "error"), ""),
         (("of f64",), "as an exported program"),
         (("unsupported",), ""),
         (("no rule",), ""),
-        (("no rule", "unsupported"), "as an exported program and by its variant onnx"),
+        (("no rule", "unsupported"), "as an exported program and by its ONNX file"),
         (("of f64", "unexported"), "as an exported program"),
         (("pass", "of f64"), ""),
         (("error", "of f64"), ""),  # what it says is of the exporter's file

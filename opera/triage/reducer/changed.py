@@ -262,7 +262,11 @@ def _tell(outputs: Iterable[Value]) -> bool:
 def _of_output(ask: Asker, target: Outcome, program: Program, shown: Outcome) -> str:
     """Return what a program shows that is asked for another output; nothing where that is not to be told. Raises Spent."""
     if shown.verdict == PASS:
-        return "" if _is_uniform(ask.reference(program)) or not ask.passes_afresh(program) else contrasts.PASSES
+        return (
+            ""
+            if _is_uniform(ask.reference(program), whole=True) or not ask.passes_afresh(program)
+            else contrasts.PASSES
+        )
     if shown.verdict not in (CRASH, REFUSED, INCONSISTENT):
         return ""
     if shown.verdict == INCONSISTENT and ask.beside and not ask.agreed(program):
@@ -343,10 +347,11 @@ def _is_padding(ask: Asker, own: Program, program: Program) -> bool:
     return not simplest.is_constant(own) and _is_uniform(ask.reference(program))
 
 
-def _is_uniform(outputs: Iterable[Value] | None) -> bool:
-    """Whether all that is expected is one number again and again: `grid_sample` of places outside of its image is padding,
-    whatever is made of them. What has one element tells as much as it can."""
-    found = [x.numbers() for x in outputs or () if isinstance(x, Tensor) and "float" in x.dtype]
+def _is_uniform(outputs: Iterable[Value] | None, *, whole: bool = False) -> bool:
+    """Whether all that is expected is one float again and again, or any number if `whole`: `grid_sample` of places outside of
+    its image is padding, whatever is made of them. What has one element tells as much as it can."""
+    kinds = ("float", "int") if whole else ("float",)
+    found = [x.numbers() for x in outputs or () if isinstance(x, Tensor) and any(y in x.dtype for y in kinds)]
     return bool(found) and all(x.size > 1 and (x == x.flat[0]).all() for x in found)
 
 

@@ -561,7 +561,8 @@ def _held(ask: Asker, program: Program) -> tuple[tuple[str, str], ...]:
 def _constant(ask: Asker, program: Program, workspace: Workspace) -> tuple[tuple[str, bool], ...]:
     """Return of several inputs that the model holds as constants whether it fails so if each alone is one, or runs.
 
-    The others are fed then, by the frontend's first variant. Where opera itself makes no such model, nothing is known.
+    The others are fed then, by the frontend's first variant. Where opera itself makes no such model, nothing is known; where it
+    fails so with all of them fed, none of them need be one.
     """
     library = libraries.get(program.library)
     if ask.question.variant != CONSTANTS or not isinstance(program, Instance) or not hasattr(library, "embedded"):
@@ -572,7 +573,9 @@ def _constant(ask: Asker, program: Program, workspace: Workspace) -> tuple[tuple
     names = migrated.read_manifest(migrated.folder(workspace.tests_folder, test)).constants
     made = [(x, y) for x in names for y in cast(Embedding, library).embedded(program, x)]
     with suppress(Spent):
-        shown = [(x, ask.by_variant(y, first.name)) for x, y in made] if len(names) > 1 else []
+        if len(names) < 2 or ask.fails(ask.by_variant(program, first.name), elsewhere=True):
+            return ()
+        shown = [(x, ask.by_variant(y, first.name)) for x, y in made]
         told = [(x, now.verdict == PASS, ask.fails(now, elsewhere=True)) for x, now in shown]
         return tuple((x, fails) for x, passes, fails in told if passes or fails)
     return ()

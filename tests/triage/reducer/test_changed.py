@@ -298,6 +298,7 @@ def test_what_is_one_number_again_and_again_may_be_right_by_chance(numbers: list
     """TVM's grid_sample takes a grid's axes for others, which padding alone does not show."""
     assert changed._is_uniform([Tensor.of(np.float32(numbers))]) is uniform
     assert not changed._is_uniform([Tensor.of(np.int64([0, 0]))]) and not changed._is_uniform(None)
+    assert changed._is_uniform([Tensor.of(np.int64([1, 1]))], whole=True), "counts of another output tell nothing"
 
 
 def test_an_answer_that_nobody_confirms_is_no_contrast() -> None:
