@@ -37,7 +37,7 @@ permute pixel_shuffle pixel_unshuffle positive put ravel real relu relu6 repeat 
 rshift scatter searchsorted select select_scatter setitem sgn sign signbit slice_scatter sort split split_with_sizes
 squeeze stack swapaxes swapdims t take take_along_dim tensor_split threshold tile topk transpose tril tril_indices
 triu triu_indices trunc unbind unflatten unfold unique unique_consecutive unsqueeze view view_as vsplit vstack where
-xor zeros zeros_like to type type_as bfloat16 half float double AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d
+xor zeros zeros_like to type_as bfloat16 half float double AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d
 ChannelShuffle CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d Embedding Flatten
 Hardshrink Hardtanh Identity MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d PixelShuffle
 PixelUnshuffle ReLU ReLU6 ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d
