@@ -155,8 +155,8 @@ def repeating(
 
 
 def refutes(shown: Outcome, target: Outcome) -> bool:
-    """Whether numbers that are drawn as they may be speak against a failure: that nothing varies does not show of two runs,
-    nor where other numbers are seldom drawn, so that what is said to be right may be as constant as the failure is."""
+    """Whether numbers that are drawn as they may be speak against a failure: that nothing varies is refuted by runs that differ
+    alone, for where other numbers are seldom drawn what is as constant may be drawn, too (`runs` of the screens)."""
     return target.details.get("drawn") != CONSTANT or shown.details.get("runs", 0) > 1
 
 

@@ -46,8 +46,8 @@ FORMS: Mapping[str, str] = {
     "onnx-node-tests": "folders test_x/{model.onnx,test_data_set_0/} of ONNX's backend tests",
     "onnx-node-cases": "Python case files as ONNX's node tests are written in",
 }
-EXPORTER_VERSION = "1"
-"""Changes whenever `wrap` makes another model of the same instance."""
+EXPORTER_VERSION = "2"
+"""Changes whenever `wrap` makes another model of the same instance, or tags it otherwise."""
 
 
 def version() -> str:

@@ -30,7 +30,7 @@ from opera.programs.values import Value
 NAME = "torch"
 PACKAGE = "torch"
 DEFINES_FORMS = True
-EXPORTER_VERSION = "1"
+EXPORTER_VERSION = "2"
 """Changes whenever `wrap` makes another model of the same instance, or tags it otherwise."""
 PRELOAD = (precision.PRELOAD, "torch", "opera.libraries.torch.preload")
 

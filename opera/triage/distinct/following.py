@@ -55,9 +55,6 @@ LINE = re.compile(r"[\w/]+\.(?:cpp|cc|cxx|h|hpp):\d+")
 DEEP = 3
 """Lines of native code, and how many of them tell the way that a message came; the first ones are that of any."""
 
-STOPS = (CRASH, REFUSED)
-"""Verdicts on what a compiler stops at itself."""
-
 Likeness: TypeAlias = tuple[tuple[object, ...], str]
 """In what two findings may be alike, and what that means in words."""
 Key: TypeAlias = tuple[str, str]
@@ -227,7 +224,7 @@ def _untyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
     own = list(own)
     unknown: dict[tuple[str, str], Sight] = {}
     for x in own:
-        if x.of.whatever and x.of.outcome.verdict in STOPS and (dtype := kinship.only_dtype(x.of)):
+        if x.of.whatever and x.of.outcome.verdict in (CRASH, REFUSED) and (dtype := kinship.only_dtype(x.of)):
             unknown.setdefault((x.of.variant, dtype), x)
     for y in own:
         for dtype in sorted(_decisive(y.of)):
@@ -245,7 +242,7 @@ def _mistyped(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
                 for says in _typed(x.of):
                     wrong.setdefault((operator, says), x)
     for y in own:
-        for operator in y.operators if y.of.outcome.verdict in STOPS else ():
+        for operator in y.operators if y.of.outcome.verdict in (CRASH, REFUSED) else ():
             for says in _typed(y.of):
                 if (found := wrong.get((operator, says))) is not None:
                     yield (
@@ -287,7 +284,7 @@ def _stopping(x: Sight) -> Iterator[Likeness]:
     said = normalise(cause(shown.message))
     becomes = lowered(shown.conversion_function)  # matmul and Dense are both a FULLY_CONNECTED
     called = {*x.operators, *([becomes] if becomes else [])}
-    for operator in sorted(called) if shown.verdict in STOPS and place and said else ():
+    for operator in sorted(called) if shown.verdict in (CRASH, REFUSED) and place and said else ():
         why = f"both stop at the same place in the same words, of {_called(x, {operator}) or operator}"
         yield (shown.verdict, shown.stage, place, said, operator), why
 
@@ -296,7 +293,7 @@ def _lower(x: Sight) -> Iterator[Likeness]:
     """Of what stops below what converters made of it: its line, the way to it, and its words."""
     shown = x.of.outcome
     by, said = failure.below(shown), normalise(cause(shown.message))
-    if by and said and shown.stage == "compile" and shown.verdict in STOPS:
+    if by and said and shown.stage == "compile" and shown.verdict in (CRASH, REFUSED):
         why = f"both stop in the same words at {by[-1]}, of {by[-2]}, below what their operators are converted to"
         yield (shown.verdict, by, said), why
 
@@ -304,7 +301,7 @@ def _lower(x: Sight) -> Iterator[Likeness]:
 def _of_one_test(x: Sight) -> Iterator[Likeness]:
     """Of what stops at a line of native code: that, and the test that it was reduced from."""
     shown = x.of.outcome
-    if shown.verdict in STOPS and NATIVE.search(shown.line):
+    if shown.verdict in (CRASH, REFUSED) and NATIVE.search(shown.line):
         why = f"both stop at {shown.line}, and were reduced from one test"
         yield (x.of.test, shown.verdict, shown.stage, shown.line), why
 
@@ -313,7 +310,7 @@ def _by_one_way_down(x: Sight) -> Iterator[Likeness]:
     """Of what stops: the lines of native code that its message tells of, and what decides beside dtypes and ranks."""
     shown, besides = x.of.outcome, kinship.conditions(x.of)
     lines = tuple(y[0] for y in LINE.finditer(shown.message))
-    if shown.verdict in STOPS and besides and len(lines) >= DEEP:
+    if shown.verdict in (CRASH, REFUSED) and besides and len(lines) >= DEEP:
         yield (shown.verdict, shown.stage, lines, besides), f"both stop by way of {lines[-2]} and {lines[-1]}"
 
 
@@ -322,7 +319,7 @@ def _twins(own: Iterable[Sight]) -> Iterator[tuple[Sight, Sight, str]]:
     known: dict[tuple[object, ...], list[tuple[Sight, set[str]]]] = defaultdict(list)
     for x in sorted(own, key=lambda x: x.age):
         shown = x.of.outcome
-        if shown.verdict in STOPS and twins.says_much(shown):  # short words of shared code are said of much
+        if shown.verdict in (CRASH, REFUSED) and twins.says_much(shown):  # short words of shared code are said of much
             before = known[shown.verdict, shown.stage, shown.symptom, kinship.conditions(x.of)]
             words = failure.words(shown.message)
             near = (y for y, said in reversed(before) if 2 * len(words & said) > len(words))

@@ -262,11 +262,8 @@ def _tell(outputs: Iterable[Value]) -> bool:
 def _of_output(ask: Asker, target: Outcome, program: Program, shown: Outcome) -> str:
     """Return what a program shows that is asked for another output; nothing where that is not to be told. Raises Spent."""
     if shown.verdict == PASS:
-        return (
-            ""
-            if _is_uniform(ask.reference(program), whole=True) or not ask.passes_afresh(program)
-            else contrasts.PASSES
-        )
+        tells = not _is_uniform(ask.reference(program), whole=True) and ask.passes_afresh(program)
+        return contrasts.PASSES if tells else ""
     if shown.verdict not in (CRASH, REFUSED, INCONSISTENT):
         return ""
     if shown.verdict == INCONSISTENT and ask.beside and not ask.agreed(program):
