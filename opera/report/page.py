@@ -25,7 +25,7 @@ from opera.store.workspace import Workspace
 from opera.triage import blame
 from opera.triage.blame import Blame
 from opera.triage.conditions.removable import key as deciding_key
-from opera.triage.contrasts import LEFT_OUT, OUTPUT, RESULT, UNREAD, Contrast, rows
+from opera.triage.contrasts import LEFT_OUT, OUTPUT, RESULT, RETURNED_SHAPE, UNREAD, Contrast, rows
 from opera.triage.distinct import causes, twins
 from opera.triage.evidence import Evidence
 from opera.triage.failure import quiet
@@ -293,7 +293,7 @@ def _says(row: Contrast, seems: str, program: Program) -> bool:
         return ABOUT[first.removesuffix("s")].search(seems) is not None
     if row.what in inputs and {*row.passes} != {LEFT_OUT}:
         return NUMBER.search(seems) is not None
-    if row.what in (OPERATOR, RESULT, OUTPUT, UNREAD) or first in ("how", "outputs"):
+    if row.what in (OPERATOR, RESULT, RETURNED_SHAPE, OUTPUT, UNREAD) or first in ("how", "outputs"):
         return True
     return _names(row, seems)
 

@@ -36,6 +36,8 @@ DTYPE, SHAPE = "dtype", "shape"
 LISTED = (DTYPE, "opset")
 RESULT = "its result"
 """What is told of a program where another call takes what it returns."""
+RETURNED_SHAPE = "shape that it should return by these"
+"""What is told of what should be returned where a parameter, or numbers, say how large that is."""
 UNREAD, FIRST = "an input that nothing uses", "the first of two"
 """What is told of a model that does not use its first input, where that decides and not what hangs on none."""
 TEXTS = 6

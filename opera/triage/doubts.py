@@ -221,13 +221,13 @@ def documented(
         returned: What is expected of what fails in words, which is asked about where what it is given meets no limit: a model
             that should return complex numbers need not be given any. Of numbers beyond a dtype it says nothing.
     """
-    compiler, operators = shown.frontend.rpartition("-")[0], program.operators
+    compiler = shown.frontend.rpartition("-")[0]
     fed = [x.value for x in program.inputs if f"{x.name} {GRAPH_INPUT}" in deciding and x.value is not None]
-    limit = met(compiler, operators, smaller.leaves(program), shown.outcome, fed)
+    limit = met(compiler, program, smaller.leaves(program), shown.outcome, fed)
     of_dtypes = [x for x in limits(compiler) if x.dtypes and not x.beyond]
     if limit is None and of_dtypes and shown.outcome.verdict in (CRASH, REFUSED):
         made = [x for x in returned() if isinstance(x, Tensor | RandomTensor)]
-        limit = next((x for x in of_dtypes if x.holds(operators, made, shown.outcome)), None)
+        limit = next((x for x in of_dtypes if x.holds(program.operators, made, shown.outcome)), None)
     return "" if limit is None else limit.told
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from opera.oracle.screens import SINGLE_REFERENCE, UNSCREENED
 from opera.programs.program import Call, Graph, Instance, Operand
-from opera.programs.values import Sequence, Tensor
+from opera.programs.values import Sequence, Tensor, Value
 from opera.programs.verdicts import CRASH, INCONSISTENT, NEWER, Outcome
 from opera.store.rows import Verdict
 from opera.triage.doubts import (
@@ -234,6 +234,17 @@ def test_what_a_model_should_return_may_meet_a_documented_limit():
     assert not documented(call, shown)
     wrong = msgspec.structs.replace(shown, outcome=Outcome(INCONSISTENT, "infer", "value", "4, not 3"))
     assert not documented(call, wrong, lambda: [Tensor.of(np.array([2**40]))]), "another output may be the wrong one"
+
+
+@pytest.mark.parametrize(("given", "limited"), [({"dropout_p": 1.0}, True), ({"dropout_p": 0.0}, False), ({}, False)])
+def test_what_openvino_leaves_out_of_attention_is_documented_of_that_parameter_alone(
+    given: dict[str, Value], limited: bool
+) -> None:
+    tensor = Tensor.of(np.ones((1, 2, 2), "f4"))
+    inputs = tuple(Operand(x, tensor) for x in ("query", "key", "value"))
+    call = Instance("torch", "torch.nn.functional.scaled_dot_product_attention", given, inputs, (), {})
+    shown = Verdict("t", "openvino-torch", "torchscript", "e", Outcome(INCONSISTENT, "infer", "value", "4, not 3"))
+    assert ("training" in documented(call, shown)) is limited
 
 
 @pytest.mark.parametrize(

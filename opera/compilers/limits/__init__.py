@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from opera.programs.program import Program
 from opera.programs.values import RandomTensor, Tensor, Value
 from opera.programs.verdicts import Outcome
 
@@ -32,6 +33,7 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         operators: Regular expression for the whole name of one of the program's.
         words: Regular expression searched in what is said, in what it contradicts, or in the law that draws break.
         fed: Kinds of values (`Sequence`), one of which fails since it is the model's own input, and no other call's result.
+        params: Parameters, one of which is given, and is neither 0, false nor empty.
     """
 
     says: str
@@ -45,6 +47,7 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operators: str = ""
     words: str = ""
     fed: tuple[str, ...] = ()
+    params: tuple[str, ...] = ()
 
     def holds(
         self,
@@ -52,12 +55,16 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tensors: Iterable[Tensor | RandomTensor],
         outcome: Outcome,
         fed: Iterable[Value] = (),
+        given: Collection[str] = (),
     ) -> bool:
         """Whether a program of these operators and tensors meets it that fails so.
 
         Args:
             fed: Its inputs of which it is known that they fail as that alone.
+            given: Its parameters that are neither 0, false nor empty.
         """
+        if self.params and not any(x in given for x in self.params):
+            return False
         if self.fed and not any(type(x).__name__ in self.fed for x in fed):
             return False
         shows = outcome.verdict in (self.verdicts or (outcome.verdict,))
@@ -92,13 +99,14 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def met(
     compiler: str,
-    operators: Collection[str],
+    program: Program,
     tensors: Collection[Tensor | RandomTensor],
     outcome: Outcome,
     fed: Collection[Value] = (),
 ) -> Limit | None:
-    """Return the documented limit of a compiler that a program meets which fails so (`Limit.holds`), or None."""
-    return next((x for x in limits(compiler) if x.holds(operators, tensors, outcome, fed)), None)
+    """Return the documented limit of a compiler that a program of these tensors meets which fails so, or None."""
+    given = {name for call in program.instances() for name, value in call.params.items() if value}
+    return next((x for x in limits(compiler) if x.holds(program.operators, tensors, outcome, fed, given)), None)
 
 
 @cache

@@ -289,7 +289,7 @@ class Asker:
     def documented(self, program: Program) -> bool:
         """Whether a documented limit of the compiler explains a program that was asked about."""
         compiler, shown = self.question.frontend.rpartition("-")[0], self.outcomes[program.id]
-        return limits.met(compiler, program.operators, smaller.leaves(program), shown) is not None
+        return limits.met(compiler, program, smaller.leaves(program), shown) is not None
 
     def runs(self, program: Program) -> bool:
         """Whether a program passes; where the target ends before it returns anything, also whether it draws other numbers than

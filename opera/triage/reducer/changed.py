@@ -173,6 +173,31 @@ def outputs(ask: Asker, program: Program, told: Collection[str]) -> Iterator[Con
     yield from _others(ask, program)
 
 
+def short(ask: Asker, program: Program, found: Collection[tuple[Program, str]]) -> Iterator[Contrast]:
+    """Yield the shapes that should be returned where a parameter, or numbers, change them, if all of what fails, and none of
+    what passes, have an axis of length 1 or 0: a scale of a half is no fault of its own, the division by a length less one is.
+
+    Args:
+        found: Programs in which one thing is another, and what each shows.
+    """
+    told: dict[str, dict[tuple[int, ...], None]] = defaultdict(dict)
+    with suppress(Spent):
+        for x, how in [(program, contrasts.FAILS), *itertools.islice(found, MOST)]:
+            change = contrasts.change(x, program)
+            chosen = x is program or (change is not None and not change.form)
+            if how in (contrasts.FAILS, contrasts.PASSES) and chosen:
+                shapes = [y.shape for y in ask.reference(x) or () if isinstance(y, Tensor)]
+                told[how].update(dict.fromkeys(shapes[:1]))
+    failing, passing = (sorted(told[x], key=lambda x: (len(x), x)) for x in (contrasts.FAILS, contrasts.PASSES))
+    alike = {len(x) for x in (*failing, *passing)}
+    places = range(alike.pop()) if len(alike) == 1 and passing else ()
+    if any({x[n] for x in failing} in ({1}, {0}) and failing[0][n] not in {x[n] for x in passing} for n in places):
+        own, *others = ("x".join(map(str, x)) for x in told[contrasts.FAILS])
+        right = tuple("x".join(map(str, x)) for x in passing)
+        most = contrasts.VALUES
+        yield Contrast(contrasts.RETURNED_SHAPE, own, fails=tuple(others[:most]), passes=right[:most])
+
+
 def _unread(ask: Asker, program: Program) -> Iterator[Contrast]:
     """Yield whether it is that an input is not used, where what hangs on none fails: so does a model then that uses its second
     input alone, and none that uses its first."""

@@ -50,7 +50,7 @@ from opera.triage.conditions.neighbours import Neighbours
 from opera.triage.failure import NUMBERS, alike, as_wrong, words
 from opera.triage.reducer import exact, inner, older, settings, spare, typed, witness
 from opera.triage.reducer.asking import Asker, Budget
-from opera.triage.reducer.changed import alone, comes, outputs, unheeded
+from opera.triage.reducer.changed import alone, comes, outputs, short, unheeded
 from opera.triage.reducer.incidental import Incidental, incidental
 from opera.triage.reducer.loud import held, holds, louder, with_numbers
 from opera.triage.reducer.parts import inside, parts
@@ -222,8 +222,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         operations=_operations(ask, found),
     )  # fmt: skip
     ask.budget = Budget(ALONE * seconds)
+    tried = alone(ask, found, outcome, defaults)
     shown = (
-        *contrasts.contrasts(found, alone(ask, found, outcome, defaults), value=outcome.symptom in NUMBERS),
+        *contrasts.contrasts(found, tried, value=outcome.symptom in NUMBERS),
+        *short(ask, found, tried),
         *comes(ask, found, reduction.besides, defaults),
         *outputs(ask, found, (*reduction.besides, *reduction.circumstances)),
     )

@@ -338,6 +338,33 @@ def test_a_shape_whose_outputs_are_all_one_number_is_not_told_as_right(operator:
 
 
 @pytest.mark.parametrize(
+    ("failing", "passing", "told"),
+    [
+        ([1, 1], [2, 3], ("1x1", (), ("1x2", "1x3"))),
+        ([0], [1, 2], ("1x0", (), ("1x1", "1x2"))),
+        ([1, 2], [3], None),
+        ([1], [11, 2], None),
+        ([2], [3], None),
+        ([1], [], None),
+    ],
+)
+def test_that_what_should_be_returned_is_of_length_one_is_told_where_it_separates(
+    failing: list[int], passing: list[int], told: tuple[str, tuple[str, ...], tuple[str, ...]] | None
+) -> None:
+    """A resize divides by a length less one: sizes of 1 and scales of a half were told, and not what they have in common."""
+
+    own, *others = (
+        Instance("onnx", "Any", {"size": x}, (Operand("X", Tensor.of(np.float32([1]))),), ("Y",), {})
+        for x in (*failing, *passing)
+    )
+    ask = Asker(None, Question(frontend="tvm-onnx"))  # type: ignore[arg-type]
+    ask.reference = lambda x: [Tensor.of(np.ones((1, x.params["size"] % 10), "f4"))]  # type: ignore[attr-defined, method-assign]
+    found = [(x, FAILS if n < len(failing) - 1 else PASSES) for n, x in enumerate(others)]
+    row = next(changed.short(ask, own, found), None)
+    assert (row and (row.own, row.fails, row.passes)) == told
+
+
+@pytest.mark.parametrize(
     ("off", "dtype", "told"), [(0.08, "int32", False), (1.5, "int32", True), (0.08, "float64", True)]
 )
 def test_what_is_rounded_to_whole_numbers_is_not_told_as_right(off: float, dtype: str, told: bool) -> None:
