@@ -329,6 +329,34 @@ def _unordered(call: Call) -> str | None:
     return "unique with sorted=False states no order" if call.argument("sorted") is False else None
 
 
+def _recurrent(call: Call) -> str | None:
+    """torch.nn.LSTM: `weight_ih_l[k]` is "of shape (4*hidden_size, input_size) for k = 0. Otherwise, the shape is
+    (4*hidden_size, num_directions * hidden_size)", or, with a projection, "num_directions * proj_size"; `weight_hh_l[k]` "(4*hidden_size,
+    hidden_size)", or proj_size; `weight_hr_l[k]` "(proj_size, hidden_size)"; biases "(4*hidden_size)". Likewise GRU, of three
+    gates, and RNN, of one. `torch.lstm`, which these call and nobody documents, computes something of many others, too.
+    """
+    name, data = plain(call.instance.operator), call.tensor("input", "data")
+    weights = [x.value for x in call.instance.inputs if x.name.startswith("params.")]
+    shapes = [x.shape for x in weights if isinstance(x, Tensor | RandomTensor)]
+    layers, sides = call.argument("num_layers"), 2 if call.argument("bidirectional") else 1
+    if data is None or not isinstance(layers, int) or not shapes or any(len(x) > 2 for x in shapes):
+        return None  # of another overload
+    each, rest = divmod(len(shapes), layers * sides)
+    biases = 2 if call.argument("has_biases") else 0
+    if rest or each not in (2 + biases, 3 + biases):
+        return f"{len(shapes)} weights are not those of {layers * sides} layers"
+    high = shapes[0][0]
+    hidden = high // {"lstm": 4, "gru": 3}.get(name, 1)
+    for n in range(layers * sides):
+        own = shapes[n * each : (n + 1) * each]
+        size = own[-1][0] if each > 2 + biases else hidden
+        wide = data.shape[-1] if n < sides else sides * size
+        if own != [(high, wide), (high, size), *[(high,)] * biases, *[(size, hidden)] * (each - 2 - biases)]:
+            told = ", ".join("x".join(map(str, x)) for x in own)
+            return f"weights of shapes {told} are those of no {name} of hidden size {hidden}"
+    return None
+
+
 def _bits(dtype: str) -> int:
     return int(dtype.lstrip("uint"))
 
@@ -351,4 +379,5 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("multigammaln", "mvlgamma"), _log_gamma),
     **dict.fromkeys(("eig", "eigh", "eigvals", "svd"), _not_unique),
     "unique": _unordered,
+    **dict.fromkeys(("lstm", "gru", "rnn_relu", "rnn_tanh"), _recurrent),
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -10,6 +11,8 @@ from opera.libraries.torch import calls as torch_calls  # noqa: E402
 from opera.libraries.torch import library  # noqa: E402
 from opera.libraries.torch import undefined as torch_undefined  # noqa: E402
 from opera.libraries.torch import wrap as torch_module  # noqa: E402
+from opera.programs.program import Instance, Operand  # noqa: E402
+from opera.programs.values import Tensor  # noqa: E402
 
 
 def call(operator, *args, **kwargs):
@@ -26,6 +29,12 @@ def ints(*items, dtype=torch.int64):
 
 def floats(*items):
     return torch.tensor(items, dtype=torch.float32)
+
+
+def lstm(cell, projection):
+    """A call of one layer of hidden size 1, with the state of a cell of some size."""
+    state, weights = (torch.ones(1, 1, 2), torch.ones(1, 1, cell)), [torch.ones(4, 1), torch.ones(4, 2), projection]
+    return call("lstm", torch.ones(1, 1, 1), state, weights, False, 1, 0.0, False, False, False)
 
 
 X, SQUARE, THREE, TWO = floats(3, 1, 3, 2), floats(1.5, 0.5, 0.5, 2.5).reshape(2, 2), torch.zeros(3), torch.ones(2)
@@ -55,6 +64,7 @@ PAIRS = [
     (call("index_put", THREE, (ints(1, 1),), TWO), call("index_put", THREE, (ints(1, 1),), TWO, accumulate=True)),
     (call("Tensor.__setitem__", THREE, ints(1, 1), TWO), call("Tensor.__setitem__", THREE, ints(1, 0), TWO)),
     (call("Tensor.put_", THREE, ints(1, 1), TWO), call("Tensor.put_", THREE, ints(1, 1), TWO, True)),
+    (lstm(1, torch.ones(1, 1)), lstm(1, torch.ones(2, 1))),
     (call("polar", -TWO, TWO), call("polar", TWO, TWO)),
     (call("polar", TWO, TWO * math.inf), call("polar", TWO, -TWO)),
     (call("bucketize", X, ints(1, 1)), call("bucketize", X, ints(1, 2))),
@@ -110,3 +120,24 @@ def test_every_name_in_the_tables_is_an_operator():
     known = {torch_undefined.plain(name) for name in torch_api.operators()}
     assert torch_undefined.EXACT | torch_undefined.ACCUMULATING | set(torch_undefined.RULES) <= known
     assert not torch_undefined.EXACT & torch_undefined.ACCUMULATING
+
+
+@pytest.mark.parametrize(
+    ("module", "inner", "given"),
+    [
+        ("LSTM", "lstm", {}),
+        ("LSTM", "lstm", {"proj_size": 1}),
+        ("LSTM", "lstm", {"bias": False, "num_layers": 2, "bidirectional": True, "proj_size": 1}),
+        ("GRU", "gru", {"bidirectional": True}),
+        ("RNN", "rnn_tanh", {"num_layers": 2}),
+    ],
+)
+def test_weights_of_a_module_are_those_of_its_call_and_bear_their_names(module, inner, given):
+    params = {"input_size": 3, "hidden_size": 2, **given}
+    written = {"init": {"args": [], "kwargs": list(params)}, "call": {"args": ["input"], "kwargs": []}}
+    data = Operand("input", Tensor.of(np.ones((2, 1, 3), np.float32)))
+    made = Instance(
+        "torch", f"torch.nn.{module}", params, (data,), (), {"kind": "module", "training": False, **written}
+    )
+    calls = [x for x in library.expanded(made) if x.operator == f"torch.{inner}"]
+    assert calls and all(undefined(x) is None and x.params["has_biases"] is given.get("bias", True) for x in calls)
