@@ -331,9 +331,10 @@ def _unordered(call: Call) -> str | None:
 
 def _recurrent(call: Call) -> str | None:
     """torch.nn.LSTM: `weight_ih_l[k]` is "of shape (4*hidden_size, input_size) for k = 0. Otherwise, the shape is
-    (4*hidden_size, num_directions * hidden_size)", or, with a projection, "num_directions * proj_size"; `weight_hh_l[k]` "(4*hidden_size,
-    hidden_size)", or proj_size; `weight_hr_l[k]` "(proj_size, hidden_size)"; biases "(4*hidden_size)". Likewise GRU, of three
-    gates, and RNN, of one. `torch.lstm`, which these call and nobody documents, computes something of many others, too.
+    (4*hidden_size, num_directions * hidden_size)", or "num_directions * proj_size" with a projection; `weight_hh_l[k]`
+    "(4*hidden_size, hidden_size)", or proj_size; `weight_hr_l[k]` "(proj_size, hidden_size)"; biases "(4*hidden_size)".
+    Likewise GRU, of three gates, and RNN, of one. `torch.lstm`, which these call and nobody documents, computes something of
+    many others, too.
     """
     name, data = plain(call.instance.operator), call.tensor("input", "data")
     weights = [x.value for x in call.instance.inputs if x.name.startswith("params.")]
