@@ -180,11 +180,9 @@ def reduce(
 
 @app.command()
 def blame(
-    name: Annotated[str, typer.Argument(metavar="ID", help="A finding (or how its id begins), or `all`.")],
+    names: Annotated[list[str], typer.Argument(metavar="ID...", help="Findings (or how their ids begin), or `all`.")],
     again: Annotated[bool, typer.Option("--again", help="Ask once more where there is a verdict already.")] = False,
-    time_budget: Annotated[
-        str, typer.Option(help="With `all`: take up no more findings after that: seconds, or 30m, 2h.")
-    ] = "",
+    time_budget: Annotated[str, typer.Option(help="Take up no more findings after that: seconds, or 30m, 2h.")] = "",
     workers: Workers = CORES,
     workspace: Root = RESULTS,
 ) -> None:
@@ -200,7 +198,7 @@ def blame(
 
     budget = seconds(time_budget) if time_budget else None
     with Workspace.open(workspace, write=True, make=False) as opened:
-        stage.show(opened, name, budget=budget, again=again, workers=workers)
+        stage.show(opened, names, budget=budget, again=again, workers=workers)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -552,24 +552,24 @@ def table(found: Blame) -> str:
     return "\n".join(lines)
 
 
-def show(workspace: Workspace, name: str, *, budget: float | None, again: bool, workers: int) -> None:
-    """Lay the blame of one finding (or of all), print it, and store it. Raises UsageError for an id that is none."""
-    if name == "all":
-        wanted = scripts.members(workspace)
-    else:
-        members = scripts.members(workspace)
-        named = causes.named(workspace, name, members)
-        wanted = {named: members[named]}
-        shown = choose(workspace, members[named])
-        if not again and shown and (known := of(stored(workspace, named), shown.verdict)):
+def show(workspace: Workspace, names: Sequence[str], *, budget: float | None, again: bool, workers: int) -> None:
+    """Lay the blame of findings (or of `all`), print it, and store it. Raises UsageError for an id that is none."""
+    members, every = scripts.members(workspace), "all" in names
+    wanted = members if every else {x: members[x] for x in (causes.named(workspace, y, members) for y in names)}
+    told: list[Blame] = []
+    for name in () if every or again else list(wanted):
+        shown = choose(workspace, wanted[name])
+        if shown and (known := of(stored(workspace, name), shown.verdict)):
             print(table(known))
-            return
-    counts: Counter[str] = Counter()
-    with Probe.of(workspace, workers=workers) as probe:
-        for found in examine(workspace, wanted, probe, budget=budget, again=again):
-            print(table(found))
-            counts[found.verdict] += 1
-    if not counts:
+            told.append(known)
+            del wanted[name]
+    if wanted:
+        with Probe.of(workspace, workers=workers) as probe:
+            for found in examine(workspace, wanted, probe, budget=budget, again=again):
+                print(table(found))
+                told.append(found)
+    if not told:
         print("nothing was asked: all have a verdict (--again asks once more), or none fails on its own")
-    elif name == "all":
+    elif len(told) > 1 or every:
+        counts = Counter(x.verdict for x in told)
         print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -539,3 +541,23 @@ def test_a_compiler_s_own_other_way_confirms_what_is_expected_where_nobody_else_
     assert told(held, ("tvm 1", UNSUPPORTED, OTHER)) == ["tvm 1"], "the same importer confirms nothing"
     made = (evidence.Evidence(held[0], part.shows(Outcome(PASS)), kind=held[2]),)
     assert blame.held(Blame("F1", "e", "t", "unknown", "", made)) == [*made]
+
+
+def test_several_findings_are_asked_about_at_once_and_what_is_known_is_told(monkeypatch, capsys) -> None:
+    """`opera reduce` took several ids, and `opera blame` one."""
+
+    def laid(name: str) -> blame.Blame:
+        return blame.Blame(name, "e", "t", "kernel", "so it is")
+
+    monkeypatch.setattr(blame.scripts, "members", lambda _: {"F1": ["known"], "F2": ["new"], "F3": ["other"]})
+    monkeypatch.setattr(blame.causes, "named", lambda _, name, members: f"F{name}")
+    monkeypatch.setattr(blame, "choose", lambda _, members: SimpleNamespace(verdict=members[0]))
+    monkeypatch.setattr(blame, "stored", lambda _, name: [name])
+    monkeypatch.setattr(blame, "of", lambda _, verdict: laid("F1") if verdict == "known" else None)
+    monkeypatch.setattr(blame.Probe, "of", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(blame, "examine", lambda _, members, *__, **___: map(laid, members))
+    blame.show(None, ["1", "2"], budget=None, again=False, workers=1)  # type: ignore[arg-type]
+    told = capsys.readouterr().out
+    assert [x.partition(":")[0] for x in told.splitlines() if x.startswith("F")] == ["F1", "F2"] and "2 kernel" in told
+    blame.show(None, ["1"], budget=None, again=False, workers=1)  # type: ignore[arg-type]
+    assert capsys.readouterr().out.count("kernel") == 1
