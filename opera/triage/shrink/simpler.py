@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opera.programs.values import CONTAINERS, RandomTensor, Tensor, Value, widen
+from opera.programs.values import CONTAINERS, DESCRIBED, RandomTensor, Tensor, Value, widen
 
 Leaf: TypeAlias = Tensor | RandomTensor
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -133,7 +133,7 @@ def as_dtype(leaf: Leaf, dtype: str, other: str) -> Leaf:
     if leaf.dtype != dtype:
         return leaf
     if isinstance(leaf, RandomTensor):
-        return RandomTensor(other, leaf.shape, leaf.seed, leaf.low, leaf.high)
+        return _drawn(leaf, other)
     if dtype == "string":
         return counted(numbered(np.zeros(leaf.shape), other))
     found = numbers(leaf)
@@ -144,6 +144,16 @@ def as_dtype(leaf: Leaf, dtype: str, other: str) -> Leaf:
         return (
             numbered(found, other) if CONTAINERS.get(other, other) != other else Tensor.of(found.astype(other), other)
         )
+
+
+def _drawn(leaf: RandomTensor, other: str) -> RandomTensor:
+    """Return a random tensor in another dtype, of the numbers of its range that this holds; itself where it holds none."""
+    low, high = leaf.low, leaf.high
+    if "float" not in other and other in DESCRIBED:
+        least, most = (0, 1) if other == "bool" else (np.iinfo(other).min, np.iinfo(other).max)
+        low = float(max(math.ceil(low), least, -(2**53)))
+        high = float(min(math.floor(high), most, 2**53))
+    return RandomTensor(other, leaf.shape, leaf.seed, low, high) if other in DESCRIBED and low <= high else leaf
 
 
 def positive(leaf: Leaf) -> bool:

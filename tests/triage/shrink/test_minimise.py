@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from several_calls import ONNX, TORCH
 from strategies import INSTANCES, tensors
 
+from opera.errors import CorpusError
 from opera.programs import values
 from opera.programs.program import Argument, Call, Graph, Instance, Operand, Program, parse
-from opera.programs.values import NO_DEFAULT, Named, RandomTensor, Tensor
+from opera.programs.values import DESCRIBED, NO_DEFAULT, Named, RandomTensor, Tensor
 from opera.triage.shrink import shapes, simpler, smaller
 from opera.triage.shrink.minimise import PASSES, minimise
 
@@ -425,3 +426,19 @@ def test_an_output_that_is_gone_is_kept_by_no_later_step(batch: int) -> None:
     found = [call]
     minimise(call, {}, told, found.append)
     assert sum(map(bool, found[-1].outputs)) == 1
+
+
+@given(
+    st.sampled_from(sorted(DESCRIBED)), st.sampled_from(sorted(DESCRIBED)), st.floats(-1e20, 1e20), st.floats(0, 1e20)
+)
+def test_a_random_tensor_in_another_dtype_has_a_range_that_this_holds(
+    one: str, other: str, low: float, wide: float
+) -> None:
+    """`opera reduce` ended in "a random bool tensor cannot have seed 0 and range 0..99"."""
+    try:
+        drawn = RandomTensor(one, (2,), 0, low, low + wide)
+    except CorpusError:
+        return
+    made = simpler.as_dtype(drawn, one, other)
+    assert isinstance(made, RandomTensor) and made.dtype in (one, other) and made.tensor().shape == (2,)
+    assert made.dtype == other or not (low <= 0 <= low + wide)
