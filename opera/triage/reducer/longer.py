@@ -106,8 +106,8 @@ def ask(workspace: Workspace, probe: Probe, seconds: float) -> Iterator[Verdict]
         found = None
         with suppress(Spent, OperaError):
             found = _wrong(workspace, probe, verdict, parse(msgspec.json.decode(programs[verdict.test])))
-        told = b"passes" if found is None else b"fails"
-        examined.save(workspace, examined.LONGER, examined.Examined("", verdict.environment, verdict.test, told))
+        made = b"" if found is None else found.test.encode()
+        examined.save(workspace, examined.LONGER, examined.Examined("", verdict.environment, verdict.test, made))
         if found is not None:
             yield found
 

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from opera.programs.program import Captured, Instance, Operand, Provenance
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import SCREENED, Limits
+from opera.report import show
 from opera.run import driver as stage
 from opera.run.probe import Probe
 from opera.store import verdicts
 from opera.store.workspace import Workspace
 from opera.triage.findings import findings
+from opera.triage.known import NONE
 from opera.triage.reducer import longer
 
 
@@ -57,5 +59,8 @@ def test_angles_that_are_never_reduced_are_found_of_a_thousand_numbers(
     longer.show(workspace, 600.0, 1)
     [found] = findings(workspace)
     assert found.origins == ("of_ten longer",) and found.id in capsys.readouterr().out
+    [excused] = verdicts.of_kind(workspace, SCREENED)
+    show.show(workspace, excused.test, NONE)
+    assert f"is wrong by more than rounding: {found.id}" in capsys.readouterr().out
     with Probe.of(workspace, workers=1) as probe:
         assert not list(longer.ask(workspace, probe, 600.0)), "each is asked about once"
