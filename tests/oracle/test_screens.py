@@ -51,6 +51,20 @@ def test_what_varies_is_random_only_where_an_operator_is(tmp_path):
     assert screen(tmp_path, manifest, instance, other).reason == screens.NONDETERMINISTIC
 
 
+@pytest.mark.parametrize(
+    ("varies", "told"), [(True, "runs of the reference differ"), (False, "9 runs give one answer")]
+)
+def test_whether_the_reference_itself_varies_is_seen_and_not_supposed(tmp_path, monkeypatch, varies, told):
+    """Keras' posterization by one bit of one is no draw, and was told to differ from run to run."""
+    manifest, instance, expected = dropout(tmp_path)
+    monkeypatch.setattr(screens.declared, "declared", lambda _: None)
+    monkeypatch.setattr(screens.draws, "broken", lambda *_: None)
+    other = [Tensor.of(expected + np.float32(varies))]
+    monkeypatch.setattr(screens, "_drawn", lambda *_: iter([other] * screens.RUNS))
+    found = screen(tmp_path, manifest, instance, expected[::-1].copy(), nondeterministic=True)
+    assert found.reason == screens.NONDETERMINISTIC and told in found.numbers["why"]
+
+
 def test_what_varies_may_be_undefined(tmp_path):
     manifest, instance = made(tmp_path, "Cast", {"input": f32(1e20)}, params={"to": 6})
     found = screen(tmp_path, manifest, instance, np.int32([7]), nondeterministic=True)

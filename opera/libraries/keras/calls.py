@@ -12,6 +12,7 @@ import random
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -180,6 +181,21 @@ def begin_anew() -> None:
     np.random.seed(0)
     global_state.GLOBAL_STATE_TRACKER = threading.local()
     global_state.GLOBAL_SETTINGS_TRACKER = threading.local()
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Leave what Keras draws from as it was: a model that is built begins anew, and those that were built before, with it."""
+    from keras.src.backend.common import global_state
+
+    numbers, python = np.random.get_state(), random.getstate()
+    tracker, settings = global_state.GLOBAL_STATE_TRACKER, global_state.GLOBAL_SETTINGS_TRACKER
+    try:
+        yield
+    finally:
+        np.random.set_state(numbers)
+        random.setstate(python)
+        global_state.GLOBAL_STATE_TRACKER, global_state.GLOBAL_SETTINGS_TRACKER = tracker, settings
 
 
 class Spec(msgspec.Struct, frozen=True):

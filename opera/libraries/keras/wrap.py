@@ -235,10 +235,12 @@ def in_double(live: Live, program: Program, fed: list[np.ndarray[Any, Any]]) -> 
         Tensor.of(item) if item.dtype.name == "float64" else operand.value
         for operand, item in zip(program.inputs, wide, strict=True)
     ]
-    double = build(with_params(with_values(program, given), _in_double))
-    double.model.set_weights([np.asarray(item) for item in live.model.get_weights()])
+    with keras_calls.aside():
+        double = build(with_params(with_values(program, given), _in_double))
+        double.model.set_weights([np.asarray(item) for item in live.model.get_weights()])
+        found = double.run(wide)
     outputs = [tensor.dtype for tensor in live.model.outputs]
-    return [item.astype(keras_values.numpy_dtype(dtype)) for item, dtype in zip(double.run(wide), outputs, strict=True)]
+    return [item.astype(keras_values.numpy_dtype(dtype)) for item, dtype in zip(found, outputs, strict=True)]
 
 
 def _in_double(instance: Instance) -> dict[str, Value]:

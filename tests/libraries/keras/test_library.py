@@ -457,3 +457,14 @@ def test_it_is_counted_what_a_call_becomes(operator, given, least, most):
 def test_what_tensorflow_cannot_trace_becomes_nothing():
     with pytest.raises(InvalidTest, match="cannot trace"):
         keras_model.operations(instance("keras.ops.kron", {}, x1=X, x2=X))
+
+
+def test_a_function_that_draws_draws_anew_in_each_run_of_the_reference(tmp_path):
+    """A model in double precision began all seeds anew: of nine runs eight were one, and no output could be called constant."""
+    function = {"kind": "function", "call": {"args": ["images"], "kwargs": []}}
+    images = np.random.default_rng(0).random((2, 6, 6, 1), "float32")
+    made = instance("keras.ops.image.elastic_transform", {}, function, images=images)
+    manifest, folder = wrapped(tmp_path, made)
+    inputs = migrated.read_values(folder, "inputs")
+    drawn = [keras.opinions(manifest, folder, inputs, "none")[0].outputs for _ in range(4)]
+    assert all(x is not None and x not in drawn[:n] for n, x in enumerate(drawn))
