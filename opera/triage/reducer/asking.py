@@ -485,6 +485,10 @@ class Asker:
         """Whether somebody who passes the first says of a program that it is none, while it is loaded or as a refusal."""
         return any(True for _ in self._faulting(program, first))
 
+    def refuted(self, program: Program) -> bool:
+        """Whether the witness, which passes what the search began with, says of a program that it is none. Raises Spent."""
+        return self.witness is not None and witness.refuted(self._one(program, self.witness))
+
     def _faulting(self, program: Program, first: Program) -> Iterator[Question]:
         """Yield those who say so."""
         for x in self.beside:

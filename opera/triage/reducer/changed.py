@@ -342,8 +342,12 @@ def _elsewhere(target: Outcome, shown: Outcome) -> bool:
 def _surely(ask: Asker, target: Outcome, own: Program, program: Program, change: contrasts.Change) -> bool:
     """Whether a program that is right once is right: what nobody wrote may be so by chance, and is computed again in a process
     of its own, where memory holds other bytes each time, all of which are true; what is not drawn may be with other numbers
-    what might be drawn. Raises Spent.
+    what might be drawn; and what a witness says to be none, of another shape or of other sizes, nobody needs to run: OpenVINO's
+    `Tile` takes four repeats of five axes. Raises Spent.
     """
+    sizes = {x.name for x in own.inputs if isinstance(x.value, Tensor) and smaller.states(x.value)}
+    if (change.form == contrasts.SHAPE or change.what in sizes) and ask.refuted(program):
+        return False
     if change.form == contrasts.SHAPE and target.symptom in (*NUMBERS, "shape") and _is_padding(ask, own, program):
         return False
     if change.form == contrasts.DTYPE and target.symptom in NUMBERS and _is_rounded(ask, target, own, program):

@@ -338,6 +338,28 @@ def test_a_shape_whose_outputs_are_all_one_number_is_not_told_as_right(operator:
 
 
 @pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (Outcome(CRASH, "load", "Fail", "'repeats' must have the length of its rank"), False),
+        (Outcome(CRASH, "infer", "Fail", "'repeats' must have the length of its rank"), True),
+        (Outcome(CRASH, "load", "Fail", "no kernel"), True),
+        (Outcome(PASS), True),
+    ],
+)
+def test_a_shape_that_a_witness_says_to_be_none_is_not_told_as_right(says: Outcome, told: bool) -> None:
+    """OpenVINO ran a `Tile` of four repeats of five axes, which ONNX forbids."""
+    own, other = (
+        Instance("onnx", "Any", {}, (Operand("X", Tensor.of(np.ones(shape, np.float32))),), ("Y",), {})
+        for shape in ((1, 2), (1, 2, 1))
+    )
+    ask = Asker(None, Question(frontend="tvm-onnx"), Question(frontend="onnxruntime-onnx"))  # type: ignore[arg-type]
+    ask._one = lambda program, question: says  # type: ignore[method-assign]
+    change = contrasts.change(other, own)
+    assert change is not None and change.form == contrasts.SHAPE
+    assert changed._surely(ask, Outcome(CRASH, "load"), own, other, change) is told
+
+
+@pytest.mark.parametrize(
     ("failing", "passing", "told"),
     [
         ([1, 1], [2, 3], ("1x1", (), ("1x2", "1x3"))),
