@@ -89,6 +89,13 @@ def test_openvino_s_col2im_has_two_spatial_axes(operator, says, wanted):
     assert held("openvino", operator, Outcome(CRASH, "load", "RuntimeError", says)) is wanted
 
 
+def test_a_range_of_one_number_is_empty_to_openvino():
+    says = "Min value must be less than max value. Got min value: 0, max value: 0"
+    assert held("openvino", "RandomUniformLike", Outcome(CRASH, "load", "RuntimeError", says))
+    assert not held("openvino", "RandomUniformLike", Outcome(CRASH, "load", "RuntimeError", "no"))
+    assert not held("openvino", "RandomNormal", Outcome(CRASH, "load", "RuntimeError", says))
+
+
 @pytest.mark.parametrize(("seed", "wanted"), [("0.0", True), ("0", True), ("0.5", False), ("7.0", False)])
 def test_a_seed_of_zero_is_none_to_openvino(seed, wanted):
     """ONNX promises the same numbers of any seed that is given; OpenVINO's own operator, of one that is not 0."""

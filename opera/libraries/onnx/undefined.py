@@ -303,6 +303,13 @@ def _range(call: Call) -> str | None:
     return "Range with a delta of 0 has no result" if delta is not None and not delta.numbers().all() else None
 
 
+def _uniform(call: Call) -> str | None:
+    """RandomUniform-22: `low` is the "Lower boundary of the output values", `high` the upper one: below it lies none."""
+    low, high = (call.instance.params.get(name, default) for name, default in (("low", 0.0), ("high", 1.0)))
+    reversed_ = isinstance(low, int | float) and isinstance(high, int | float) and low > high
+    return f"{call.instance.operator} between {low} and {high} has no numbers to draw" if reversed_ else None
+
+
 def _bits(dtype: str) -> int:
     return int(dtype.lstrip("uint"))
 
@@ -323,6 +330,8 @@ RULES: Mapping[str, Rule] = {
     "Mod": _integer_division,
     "Pow": _integer_power,
     "QuantizeLinear": _quantize,
+    "RandomUniform": _uniform,
+    "RandomUniformLike": _uniform,
     "Range": _range,
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"), _reduce),
     **dict.fromkeys(("ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"), _reduce),

@@ -41,6 +41,8 @@ UNDEFINED = [
     ("ScatterElements", {"data": F([1, 2]), "indices": np.int64([1, 1]), "updates": F([3, 4])}, {}, 16),
     ("Clip", {"input": F([1]), "min": F(2), "max": F(1)}, {}, 12),
     ("Range", {"start": F(0), "limit": F(1), "delta": F(0)}, {}, 11),
+    ("RandomUniform", {}, {"low": 2.0, "shape": [1]}, 22),
+    ("RandomUniformLike", {"input": F([1])}, {"high": -1.0}, 22),
     ("QuantizeLinear", {"x": F([NAN]), "y_scale": F(1), "y_zero_point": np.uint8(0)}, {}, 13),
     ("GlobalMaxPool", {"X": np.zeros((1, 2, 0, 3), F)}, {}, 21),
     ("RoiAlign", {"X": np.ones((1, 1, 4, 4), F), "rois": F([[0, 0, 1, 1], [2, 0, 1, 1]])}, {}, 16),
@@ -48,6 +50,8 @@ UNDEFINED = [
     ("Conv", {"X": np.ones((1, 1, 4), F), "W": np.ones((1, 1, 1), F)}, {"auto_pad": "SAME_LOWER", "strides": [2]}, 22),
 ]
 DEFINED = [
+    ("RandomUniform", {}, {"low": 1.0, "shape": [1]}, 22),
+    ("RandomUniformLike", {"input": F([1])}, {"high": -1.0, "low": -2.0}, 22),
     ("BitShift", {"X": np.uint8([1]), "Y": np.uint8([7])}, {}, 11),
     ("BitShift", {"X": np.uint8([1]), "Y": np.uint8([8])}, {}, 28),
     ("Cast", {"input": F([255.9, -0.9])}, {"to": 2}, 21),
