@@ -89,6 +89,20 @@ def test_openvino_s_col2im_has_two_spatial_axes(operator, says, wanted):
     assert held("openvino", operator, Outcome(CRASH, "load", "RuntimeError", says)) is wanted
 
 
+@pytest.mark.parametrize(
+    ("operator", "symptom", "wanted"),
+    [
+        ("torch.nn.functional.dropout", "value", True),
+        ("torch.nn.functional.dropout2d", "value", True),
+        ("keras.layers.SpatialDropout1D", "value", True),
+        ("torch.native_dropout", "shape", False),
+        ("torch.nn.functional.rrelu", "value", False),
+    ],
+)
+def test_openvino_drops_nothing_for_training_is_not_planned(operator, symptom, wanted):
+    assert held("openvino", operator, Outcome(INCONSISTENT, "infer", symptom)) is wanted
+
+
 def test_a_range_of_one_number_is_empty_to_openvino():
     says = "Min value must be less than max value. Got min value: 0, max value: 0"
     assert held("openvino", "RandomUniformLike", Outcome(CRASH, "load", "RuntimeError", says))
