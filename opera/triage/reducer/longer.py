@@ -104,8 +104,11 @@ def ask(workspace: Workspace, probe: Probe, seconds: float) -> Iterator[Verdict]
         if time.monotonic() > last:
             return
         found = None
-        with suppress(Spent, OperaError):
-            found = _wrong(workspace, probe, verdict, parse(msgspec.json.decode(programs[verdict.test])))
+        try:
+            with suppress(OperaError):  # its environment is gone
+                found = _wrong(workspace, probe, verdict, parse(msgspec.json.decode(programs[verdict.test])))
+        except Spent:  # nothing is known of it, and the next run asks again
+            continue
         made = b"" if found is None else found.test.encode()
         examined.save(workspace, examined.LONGER, examined.Examined("", verdict.environment, verdict.test, made))
         if found is not None:
@@ -141,7 +144,8 @@ def _excused(workspace: Workspace) -> list[Verdict]:
     """Return one verdict of each operator and frontend that rounding of a sum explains, the farthest off; none where one was
     asked about."""
     known = [x for x in stored.of_kind(workspace, SCREENED) if x.outcome.details.get("screen") == ILL_CONDITIONED]
-    known = [x for x in known if OF_SUMS in x.outcome.details]
+    gone = workspace.superseded()
+    known = [x for x in known if OF_SUMS in x.outcome.details and x.environment not in gone]
     origins, done = tests.origins(workspace, {x.test for x in known}), examined.documents(workspace, examined.LONGER)
     asked = {(x.test, x.environment) for x in done}
     groups = defaultdict[tuple[str, str, str], list[Verdict]](list)

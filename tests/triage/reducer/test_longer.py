@@ -47,7 +47,7 @@ def test_both_operands_of_a_product_become_long_together() -> None:
 
 
 def test_angles_that_are_never_reduced_are_found_of_a_thousand_numbers(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+    workspace: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ONNX Runtime's DFT of ten numbers is off by three epsilons, which readings of screened verdicts took for rounding."""
     pytest.importorskip("onnxruntime")
@@ -56,6 +56,10 @@ def test_angles_that_are_never_reduced_are_found_of_a_thousand_numbers(
     workspace.add_captured([Captured(dft, Provenance("suite", "file", "of_ten"))])
     stage.run(workspace, stage.Options(compilers=("onnxruntime",), workers=1, limits=Limits(60.0)), Silent())
     assert findings(workspace) == [] and [x.test for x in verdicts.of_kind(workspace, SCREENED)]
+    with monkeypatch.context() as hurried:
+        hurried.setattr(longer, "SECONDS", 0.0)
+        longer.show(workspace, 600.0, 1)
+    assert findings(workspace) == [], "there was no time: it is asked about again"
     longer.show(workspace, 600.0, 1)
     [found] = findings(workspace)
     assert found.origins == ("of_ten longer",) and found.id in capsys.readouterr().out
