@@ -24,6 +24,8 @@ STEPS = 2
 """... and of a few terms no more than there are terms, and so many besides: each addition rounds by half of one (Higham,
 Accuracy and Stability of Numerical Algorithms, 2002, section 4.2)."""
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23}
+OF_SUMS = "deviation_in_epsilons_of_the_largest_element"
+"""Detail of a verdict that is explained as rounding of a sum."""
 SAMPLES = 3
 """How often inputs are perturbed: one sample may by chance move an output little."""
 SHARE, MARGIN = 0.95, 4.0
@@ -145,7 +147,7 @@ def rounding(
             worst = max(worst, float(off.max()) / (norm * (epsilon or 0.0)) if norm else np.inf)
     if not pairs or not 0.0 < worst <= allowed:
         return None
-    return {"deviation_in_epsilons_of_the_largest_element": worst, "allowed": allowed}
+    return {OF_SUMS: worst, "allowed": allowed}
 
 
 def _ill_conditioned(

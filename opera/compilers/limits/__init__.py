@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         words: Regular expression searched in what is said, in what it contradicts, or in the law that draws break.
         fed: Kinds of values (`Sequence`), one of which fails since it is the model's own input, and no other call's result.
         params: Parameters, one of which is given, and is neither 0, false nor empty.
+        off: Parameters, none of which is given as false.
     """
 
     says: str
@@ -48,6 +49,7 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     words: str = ""
     fed: tuple[str, ...] = ()
     params: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
 
     def holds(
         self,
@@ -55,15 +57,16 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tensors: Iterable[Tensor | RandomTensor],
         outcome: Outcome,
         fed: Iterable[Value] = (),
-        given: Collection[str] = (),
+        given: Mapping[str, Value] | None = None,
     ) -> bool:
         """Whether a program of these operators and tensors meets it that fails so.
 
         Args:
             fed: Its inputs of which it is known that they fail as that alone.
-            given: Its parameters that are neither 0, false nor empty.
+            given: Its parameters.
         """
-        if self.params and not any(x in given for x in self.params):
+        held = given or {}
+        if (self.params and not any(map(held.get, self.params))) or any(held.get(x) is False for x in self.off):
             return False
         if self.fed and not any(type(x).__name__ in self.fed for x in fed):
             return False
@@ -105,7 +108,7 @@ def met(
     fed: Collection[Value] = (),
 ) -> Limit | None:
     """Return the documented limit of a compiler that a program of these tensors meets which fails so, or None."""
-    given = {name for call in program.instances() for name, value in call.params.items() if value}
+    given = {name: value for call in program.instances() for name, value in call.params.items()}
     return next((x for x in limits(compiler) if x.holds(program.operators, tensors, outcome, fed, given)), None)
 
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 import msgspec
 
 from opera.errors import OperaError
+from opera.oracle.conditioning import OF_SUMS
 from opera.oracle.screens import ILL_CONDITIONED
 from opera.programs.program import Instance, Operand, Program, parse
 from opera.programs.values import RandomTensor, Tensor
@@ -32,8 +33,6 @@ from opera.triage.shrink.minimise import Spent
 
 LONG, MOST = 1000, 200_000
 """How long an axis becomes, and elements that a tensor may have then."""
-OF_SUMS = "deviation_in_epsilons_of_the_largest_element"
-"""Detail of a verdict that a screen explains as rounding of a sum."""
 WIDE = ("float32", "float64")
 """Dtypes in which sums are kept: in narrower ones their makers may do so, or not."""
 SECONDS = 20.0
