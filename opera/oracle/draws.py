@@ -39,6 +39,8 @@ FEW = 64
 """Whole numbers among which each threshold is looked at by itself."""
 ROUNDING = {"float16": 2.0**-9, "bfloat16": 2.0**-6, "float32": 2.0**-20, "float64": 2.0**-40}
 """dtype → how far a number may be off relatively that is computed from what was drawn."""
+SURELY = 0.5
+"""Share of the draws that are one number where a law of numbers between leaves it alone: a deviation of 0."""
 OUTSIDE = 1000.0
 """So many times farther from 0 than any bound of a law no slip of a formula leads."""
 SEED = "seed"
@@ -403,7 +405,8 @@ def _shares(
     groups = [] if blocks else list(_together(own, flat.shape[1]))
     single = [np.array([x]) for x in range(flat.shape[1])] if 1 < flat.shape[1] <= SEPARATE or blocks else []
     places = np.argwhere(np.ones(drawn.shape[1:], dtype=bool)) if where is None else where
-    bound = CHANCE / max(1, len(groups) + len(single))
+    pooled = not law.whole and len(groups) > 1
+    bound = CHANCE / max(1, len(groups) + len(single) + pooled)
     stuck = [x for x in single if (flat[:, x] == flat[0, x]).all()]
     first = stuck if len(stuck) < len(single) else []
     for elements in (*first, *groups, *single):
@@ -435,7 +438,31 @@ def _shares(
         found = quantities.difference(law, each, values, few, at)
         why = f"output 0{place} {found.says}; documented: {law.words.format(**each)}"
         return Broken(why, kind, 0, place, found.at, found.wanted, found.slack, found.how, found.needs)
-    return None
+    return _pooled(law, own, flat, dtype, bound) if pooled else None
+
+
+def _pooled(law: Law, given: Given, drawn: Array, dtype: str, bound: float) -> Broken | None:
+    """Judge all numbers of a law together though each has its own parameters: the share of draws that are at most so large is
+    uniform itself (the probability integral transform), whatever these are, but where they leave one number alone.
+
+    Args:
+        given: Parameter → what it is of each element.
+        drawn: Numbers of float64, runs before elements.
+    """
+    each = {name: np.broadcast_to(value, drawn.shape) for name, value in given.items()}
+    spread = (law.share(drawn, each) - law.share(np.nextafter(drawn, -np.inf), each) < SURELY).all(0)
+    if not spread.any() or not np.isfinite(drawn).all():
+        return None
+    drawn, each = drawn[:, spread], {name: value[:, spread] for name, value in each.items()}
+    step = ROUNDING.get(dtype, 0.0) * np.abs(drawn)
+    shares, even = law.share(drawn, each), {"low": np.array(0.0), "high": np.array(1.0)}
+    at, seen, should = quantities.farthest(laws.LAWS["uniform"], even, shares)
+    grain = float((law.share(drawn + step, each) - law.share(drawn - step, each)).max())
+    if abs(seen - should) <= math.sqrt(math.log(4.0 / bound) / (2 * shares.size)) + grain:
+        return None
+    what = re.split(r" (?:of|from) ", law.words)[0]
+    told = f"{quantities.about(seen)} of the numbers are in the lowest {quantities.percent(at)} of {what}"
+    return Broken(f"output 0: {told}, each of its own parameters")
 
 
 def _together(given: Given, count: int) -> Iterator[Array]:

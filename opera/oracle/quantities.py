@@ -119,7 +119,8 @@ def beyond(law: Law, given: Given, values: Array, rounding: float) -> float:
         rounding: How far a number may be off relatively.
     """
     least, most = float(values.min()), float(values.max())
-    below = _upto(law, given, least - 1.0 if law.whole else least - rounding * abs(least))
+    lower = least - 1.0 if law.whole else math.nextafter(least - rounding * abs(least), -math.inf)
+    below = _upto(law, given, lower)
     above = 1.0 - _upto(law, given, most if law.whole else most + rounding * abs(most))
     return _none_of(max(below, above), values.size)
 

@@ -24,6 +24,9 @@ SIGNATURE_VERSION = 5
    conversion function does not name the failing line.
 """
 
+EXCUSED = "excused"
+"""Detail of an outcome: what was done to the test for no excuse to hold of it ("longer"). It is another failure than what is
+wrong without that: an `axis` that is ignored is no error that grows with length."""
 IDS = "2"
 """Hashed before the fields, for ids to be what they were in the version that first had these fields."""
 
@@ -39,7 +42,7 @@ class Signature(msgspec.Struct, frozen=True):
     Attributes:
         frontend: `tvm-onnx`.
         stage: load, compile or infer.
-        symptom: exception type, signal, `timeout`, `out-of-memory`, or count, shape, dtype, nan-mask, value.
+        symptom: exception type, signal, `timeout`, `out-of-memory`, or count, shape, dtype, nan-mask, value; and EXCUSED.
         conversion_function: the code that converts the operator, empty where the compiler cannot tell; of a crash that no
             converter is known of, the last place in the compiler's own code.
         message: normalised message of a crash, or of a refusal that is a finding; empty for what is neither, and where the
@@ -60,7 +63,7 @@ class Signature(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, frontend: str, operator: str, outcome: Outcome) -> Signature:
         """Return the signature of a failing outcome."""
-        symptom = outcome.symptom or outcome.verdict
+        symptom = " ".join(filter(None, (outcome.symptom or outcome.verdict, str(outcome.details.get(EXCUSED, "")))))
         api, written_into = location.is_api(operator), location.in_place(operator)
         operator = location.canonical(operator)
         converter = location.canonical(outcome.conversion_function)

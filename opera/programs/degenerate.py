@@ -36,7 +36,7 @@ def with_degenerate(records: Iterable[Captured]) -> Iterator[Captured]:
                 made = at(record.program, setting)
                 if made is not None and made != record.program:
                     told = ", ".join(
-                        f"{name} = {number:g}" for name, number in setting.items() if not isinstance(number, str)
+                        f"{name} = {number:.10g}" for name, number in setting.items() if not isinstance(number, str)
                     )
                     seen = msgspec.structs.replace(
                         record.provenance, test=f"{record.provenance.test} with {told}"[:1000]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from rich.console import Console
@@ -13,7 +13,6 @@ from rich.table import Table
 
 from opera import libraries
 from opera.errors import UsageError, WorkspaceError, near
-from opera.oracle.screens import ILL_CONDITIONED
 from opera.programs import migrated
 from opera.programs.program import Program
 from opera.programs.values import Value
@@ -25,7 +24,7 @@ from opera.report.programs import lines
 from opera.report.snippet import snippet
 from opera.report.terminal import findings_lines, findings_table
 from opera.report.words import clean, gist, in_words, near_path, one_line, readiness, status
-from opera.store import defaults, examined, instances, sites, tests, verdicts
+from opera.store import defaults, instances, sites, tests, verdicts
 from opera.store.rows import Test as TestRow
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
@@ -36,6 +35,7 @@ from opera.triage.evidence import Evidence
 from opera.triage.findings import Finding
 from opera.triage.findings import findings as all_findings
 from opera.triage.known import NONE, Known
+from opera.triage.reducer import excused
 
 MEMBERS = 10
 MODULES = 4
@@ -334,11 +334,11 @@ def _instance(
         if details:
             for verdict in found:
                 _measured(console, verdict, versions)
-            console.print()
         elif found:
             console.print(_verdicts(found, versions))
-            for line in _longer(workspace, found, program.operator):
-                console.print(escape(clean(line)), soft_wrap=True)
+        for line in excused.told(workspace, found, program.operator):
+            console.print(escape(clean(line)), soft_wrap=True)
+        if details or found:
             console.print()
         _made(console, workspace, test)
     if text := snippet(program, _defaults(workspace, program)):
@@ -361,18 +361,6 @@ def _verdicts(found: Iterable[Verdict], versions: Mapping[str, str]) -> Table:
         told = " ".join(filter(None, (x.finding, says)))
         table.add_row(*(escape(clean(cell)) for cell in (on, x.variant, verdict, told)))
     return table
-
-
-def _longer(workspace: Workspace, found: Iterable[Verdict], operator: str) -> Iterator[str]:
-    """Yield of what a screen explains as rounding that a longer program of the same operator is wrong by more, as a finding."""
-    rounded = {x.frontend for x in found if x.outcome.details.get("screen") == ILL_CONDITIONED}
-    made = (
-        {x.document.decode() for x in examined.documents(workspace, examined.LONGER) if x.document} if rounded else ()
-    )
-    of = tests.origins(workspace, made)
-    for x in (y for test in sorted(made) if of[test].operator == operator for y in verdicts.of_test(workspace, test)):
-        if x.finding and x.frontend in rounded:
-            yield f"with a longer axis {operator} on {x.frontend} is wrong by more than rounding: {x.finding}"
 
 
 def _made(console: Console, workspace: Workspace, test: TestRow) -> None:

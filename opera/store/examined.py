@@ -22,9 +22,9 @@ SHOWN = "shown"
 run: `[2, 3]`. `test` is the one that the script is of."""
 GONE = "gone"
 """Kind of documents that say, as text, what a member showed when it was to be reduced, where it failed no more as it did."""
-LONGER = "longer"
-"""Kind of documents that say, as text, which test a longer program became that fails where a screen explains the test as
-rounding; empty where none fails (triage.reducer.longer)."""
+EXCUSED = "excused"
+"""Kind of documents that say, as text, which test a program became that fails where what excuses the test does not hold, and
+by which excuse: `TEST longer`; empty where none fails (triage.reducer.excused)."""
 TEST, INSTANCE = "test", "instance"
 """Kinds of documents that stand for rows of `tests` and `instances`: a test that was made of a finding and is no part of
 the corpus, so that no plan, ranking or count knows it. The one holds the id of its instance, the other a canonical form."""

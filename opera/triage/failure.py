@@ -13,7 +13,7 @@ import numpy as np
 
 from opera.oracle import location, manner, messages
 from opera.oracle.comparison import conceals
-from opera.oracle.signature import DTYPE, Signature
+from opera.oracle.signature import DTYPE, EXCUSED, Signature
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import ABORT, CRASH, DEATHS, INCONSISTENT, PASS, REFUSED, UNSTABLE, Outcome
 
@@ -118,8 +118,11 @@ def below(outcome: Outcome) -> tuple[str, ...]:
 
 def unnamed(outcome: Outcome) -> Outcome:
     """Return an outcome whose message names no tensor of a model: the same tensor has another name in a smaller program; nor
-    the dtype of a tensor of PyTorch's, which its words leave out of the usual ones.
+    the dtype of a tensor of PyTorch's, which its words leave out of the usual ones; nor says what was done for no excuse to
+    hold of it.
     """
+    if EXCUSED in outcome.details:
+        outcome = msgspec.structs.replace(outcome, details={x: y for x, y in outcome.details.items() if x != EXCUSED})
     text = PRINTED.sub("", NAMES.sub("@", outcome.message))
     if outcome.symptom == "KeyError" and TABLE.search(outcome.location):
         text = re.sub(r"'[^']*'", "@", text)

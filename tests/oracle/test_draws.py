@@ -112,6 +112,30 @@ def test_what_contradicts_the_documentation_is_told(program, draw, says):
     assert says in why(program, draw)
 
 
+MEANS = np.linspace(-4, 7, 12, dtype=np.float16).reshape(3, 4)
+
+
+def of_one_number(generator):
+    """Box and Muller's transform, with one number for both: never below -1.21."""
+    u = generator.random((3, 4))
+    return (np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * u) * 2.7 + MEANS).astype(np.float16)
+
+
+def test_numbers_of_which_each_has_a_mean_of_its_own_are_judged_together():
+    """Of twelve means each is drawn 65 times: too few for any of them."""
+    program = call("torch", "torch.normal", {"mean": MEANS}, std=2.7)
+    told = why(program, of_one_number)
+    assert told.startswith(
+        "output 0: about 77 % of the numbers are in the lowest 65 % of a normal distribution, each of"
+    )
+    assert not why(program, lambda g: g.normal(MEANS, 2.7).astype(np.float16))
+    spread = np.where(np.arange(12).reshape(3, 4) % 2, np.float16(2.7), np.float16(0))
+    program = call("torch", "torch.normal", {"mean": MEANS, "std": spread})
+    assert not why(program, lambda g: g.normal(MEANS, spread).astype(np.float16)), (
+        "half of them leave nothing to chance"
+    )
+
+
 @pytest.mark.parametrize("ratio", [0.25, 0.5, 0.75])
 def test_one_element_that_is_always_dropped_is_seen(ratio):
     program = call("onnx", "Dropout", {"data": X, "ratio": np.float32(ratio)})
@@ -134,6 +158,13 @@ def test_false_alarms_are_as_rare_as_stated(monkeypatch):
         runs = [[Tensor.of((generator.random((3, 4)) < P).astype(np.float32))] for _ in range(16)]
         told += draws.broken(program, runs) is not None
     assert told <= 10
+
+
+def test_false_alarms_of_numbers_judged_together_are_as_rare(monkeypatch):
+    monkeypatch.setattr(draws, "CHANCE", 0.05)
+    program, generator = call("torch", "torch.normal", {"mean": MEANS}, std=2.7), np.random.default_rng(12)
+    runs = ([[Tensor.of(generator.normal(MEANS, 2.7).astype(np.float16))] for _ in range(16)] for _ in range(200))
+    assert sum(draws.broken(program, x) is not None for x in runs) <= 10
 
 
 def test_an_overflow_that_the_dtype_makes_is_no_infinity_of_the_law():

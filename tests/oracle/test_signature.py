@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from opera.oracle.signature import LIMIT, Signature, normalise
+from opera.oracle.signature import EXCUSED, LIMIT, Signature, normalise
 from opera.programs.verdicts import ABORT, CRASH, INCONSISTENT, REFUSED, TIMEOUT, Outcome
 
 PIECES = st.sampled_from(
@@ -90,6 +90,7 @@ def test_what_tells_findings_apart():
     located = sign(conversion_function="Conv@conv.cpp:12")
     assert located.id == sign(conversion_function="Conv@conv.cpp:12", message="anything").id and located.message == ""
     assert sign().id.startswith("F") and len(sign().id) == 9
+    assert sign(details={EXCUSED: "longer"}).id != sign().id, "what an excuse hid is another failure"
 
 
 def test_only_a_crash_is_told_by_its_message():

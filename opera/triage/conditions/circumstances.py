@@ -462,7 +462,7 @@ def _borne(made: Learner, known: Sequence[Labelled], told: Told, tried: Tried) -
     own = (x.says for x in told.parameters)  # that it is not below another is more than that it is given
     parameters = (x for x in own if not any(implied.given(x, y.says) for y in told.found))
     left = Decided(tuple(parameters), besides)
-    more = tuple(x.says for x in told.found if x.says not in left.besides)
+    more = tuple(x.says for x in told.found if x.says not in (*left.parameters, *left.besides))
     failing = sum(x.fails for x in known)
     ordinary = usual.fails(
         [(made.program, True), *((x.program, x.fails) for x in known)], made.defaults, made.computes, loud=made.loud

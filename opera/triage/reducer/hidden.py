@@ -18,7 +18,7 @@ import msgspec
 from opera import compilers
 from opera.errors import OperaError
 from opera.oracle import location, manner
-from opera.oracle.signature import Signature
+from opera.oracle.signature import EXCUSED, Signature
 from opera.programs import values
 from opera.programs.program import Program, parse_captured
 from opera.programs.verdicts import FAILURES, INCONSISTENT, PASS, REFUSED, Outcome
@@ -232,7 +232,9 @@ def _alike(ask: Asker, of: Reduction, known: Iterable[Reduction], program: Progr
                 yield x
 
 
-def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, how: str) -> Verdict | None:
+def store(
+    workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, how: str, *, excused: bool = False
+) -> Verdict | None:
     """Store a program that was made of a member, if it fails in a fresh process, as a test; return what it shows.
 
     What is stored of it is returned as it is. Of a compiler that the workspace has not run, which was asked as a witness alone,
@@ -240,6 +242,7 @@ def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, 
 
     Args:
         how: What was done to the member: "without alpha".
+        excused: Whether a screen excuses the member, so that what fails is a finding apart from others of its operator.
     """
     if verdict.environment not in workspace.environments():
         return None
@@ -255,6 +258,8 @@ def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, 
     outcome = ask.probe(question)
     if outcome.verdict not in FAILURES:
         return None
+    if excused:
+        outcome = msgspec.structs.replace(outcome, details={**outcome.details, EXCUSED: how})
     signature = Signature.of(verdict.frontend, program.operator, outcome)
     found = Verdict(
         test, verdict.frontend, verdict.variant, verdict.environment, outcome, signature.id, "confirmed", verdict.rules
@@ -263,7 +268,10 @@ def store(workspace: Workspace, ask: Asker, verdict: Verdict, program: Program, 
     others = [x for question in beside if (x := _beside(ask, question, program, test)) is not None]
     origin = tests.origin(workspace, verdict.test)
     told = f"{(origin and origin.test) or verdict.test} {how}"
-    examined.save_made(workspace, examined.Examined(verdict.finding, verdict.environment, test, told.encode()), program)
+    if not workspace.provenances(program.id):  # one of the corpus is its own, which was not run yet
+        examined.save_made(
+            workspace, examined.Examined(verdict.finding, verdict.environment, test, told.encode()), program
+        )
     workspace.save_tests(exporter, [Test(test, program.id, "valid")])
     workspace.save_verdicts(0, [found, *others], {signature.id: msgspec.json.encode(signature)})
     return found

@@ -24,7 +24,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import REPRODUCERS, Workspace
 from opera.triage import reduction
 from opera.triage.distinct import belonging, causes, dividing, numbers
-from opera.triage.reducer import certain, closing, cut, hidden, longer
+from opera.triage.reducer import certain, closing, cut, excused, hidden
 from opera.triage.reducer.asking import Budget
 from opera.triage.reducer.inner import innermost
 from opera.triage.reducer.reduce import SEARCH, SECONDS, NotReduced, asker, reduce
@@ -38,8 +38,8 @@ KIN, BLAME = 0.1, 0.15
 """Shares of the time of many reductions that are kept for asking which findings are one cause, and whose fault each is."""
 SHARE, LEAST = 0.5, 30.0
 """What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
-LONGER = 120.0
-"""Seconds that asking about longer programs may take after a run."""
+EXCUSED = 120.0
+"""Seconds that asking about what screens excuse may take after a run."""
 ALL = "all"
 """In place of ids: every finding."""
 EARLIER = "; an earlier one, which was finished, stands"
@@ -431,7 +431,7 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Afterwards:
-    """What follows a run: longer programs of what rounding explains, smaller ones of new findings, and scripts."""
+    """What follows a run: what screens excuse is asked about once more, new findings are reduced, and scripts are written."""
 
     def __init__(self, given: Given) -> None:
         self.given, self.begun = given, time.monotonic()
@@ -439,7 +439,7 @@ class Afterwards:
     def __call__(self, workspace: Workspace) -> tuple[int, dict[str, str]]:
         """Reduce new findings for as long as that may take, write what scripts are missing; return as write_all does."""
         given, took = self.given, time.monotonic() - self.begun
-        longer.show(workspace, min(LONGER, math.inf if given.budget is None else given.budget - took), given.workers)
+        excused.show(workspace, min(EXCUSED, math.inf if given.budget is None else given.budget - took), given.workers)
         took = time.monotonic() - self.begun
         seconds = max(LEAST, SHARE * took) if given.seconds is None else given.seconds
         if given.budget is not None:

@@ -1,25 +1,15 @@
-"""What rounding explains of few numbers is asked about with many."""
+"""Calls with a longer axis."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-import pytest
-from faults.onnx_faults import Silent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.program import Instance, Operand
 from opera.programs.values import RandomTensor, Tensor
-from opera.programs.verdicts import SCREENED, Limits
-from opera.report import show
-from opera.run import driver as stage
-from opera.run.probe import Probe
-from opera.store import verdicts
-from opera.store.workspace import Workspace
-from opera.triage.findings import findings
-from opera.triage.known import NONE
 from opera.triage.reducer import longer
 
 
@@ -46,25 +36,16 @@ def test_both_operands_of_a_product_become_long_together() -> None:
     assert ((2, 1000), (1000, 4)) in found and ((2, 1000), (3, 4)) in found and ((1000, 3), (3, 4)) in found
 
 
-def test_angles_that_are_never_reduced_are_found_of_a_thousand_numbers(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """ONNX Runtime's DFT of ten numbers is off by three epsilons, which readings of screened verdicts took for rounding."""
-    pytest.importorskip("onnxruntime")
-    numbers = np.arange(100, dtype="f4").reshape(1, 10, 10, 1)
-    dft = Instance("onnx", "DFT", {"axis": 1}, (Operand("x", Tensor.of(numbers)),), ("y",), {"opset": {"": 19}})
-    workspace.add_captured([Captured(dft, Provenance("suite", "file", "of_ten"))])
-    stage.run(workspace, stage.Options(compilers=("onnxruntime",), workers=1, limits=Limits(60.0)), Silent())
-    assert findings(workspace) == [] and [x.test for x in verdicts.of_kind(workspace, SCREENED)]
-    with monkeypatch.context() as hurried:
-        hurried.setattr(longer, "SECONDS", 0.0)
-        longer.show(workspace, 600.0, 1)
-    assert findings(workspace) == [], "there was no time: it is asked about again"
-    longer.show(workspace, 600.0, 1)
-    [found] = findings(workspace)
-    assert found.origins == ("of_ten longer",) and found.id in capsys.readouterr().out
-    [excused] = verdicts.of_kind(workspace, SCREENED)
-    show.show(workspace, excused.test, NONE)
-    assert f"is wrong by more than rounding: {found.id}" in capsys.readouterr().out
-    with Probe.of(workspace, workers=1) as probe:
-        assert not list(longer.ask(workspace, probe, 600.0)), "each is asked about once"
+def test_what_says_how_long_a_frame_is_grows_with_the_signal() -> None:
+    """An STFT of a longer signal has more frames, each as long as before: nothing of what is summed up grows."""
+    signal, window = (
+        Operand(name, Tensor.of(np.ones(shape, "f4"))) for name, shape in (("s", (1, 128, 1)), ("w", (16,)))
+    )
+    step, length = (Operand(name, Tensor.of(np.array(n))) for name, n in (("step", 8), ("length", 16)))
+    stft = Instance("onnx", "STFT", {"onesided": 1}, (signal, step, window, length), ("y",), {})
+    last = list(longer.longer(stft))[-1]
+    shapes = [x.value.shape for x in last.inputs]  # type: ignore[union-attr]
+    assert shapes == [(1, 3200, 1), (), (400,), ()] and last.params == {"onesided": 1}  # type: ignore[union-attr]
+    assert [int(x.value.numbers()) for x in (last.inputs[1], last.inputs[3])] == [200, 400]  # type: ignore[union-attr]
+    of_parameters = Instance("torch", "stft", {"n_fft": 16, "center": True}, (signal,), ("y",), {})
+    assert list(longer.longer(of_parameters))[-1].params == {"n_fft": 400, "center": True}  # type: ignore[union-attr]

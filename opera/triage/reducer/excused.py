@@ -1,0 +1,171 @@
+"""What a screen excuses is asked about once more where its excuse does not hold, at the end of a run.
+
+A call that was excused as rounding of a sum (opera.oracle.conditioning.rounding) is asked about with a longer axis, and one
+that draws at random at settings that leave nothing to chance. What is wrong then, and no screen explains, becomes a test of
+its own (opera.triage.reducer.hidden.store).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from opera.errors import OperaError
+from opera.oracle.conditioning import OF_SUMS
+from opera.oracle.screens import ILL_CONDITIONED, NONDETERMINISTIC
+from opera.programs.program import Instance, Program, parse
+from opera.programs.values import RandomTensor, Tensor
+from opera.programs.verdicts import INCONSISTENT, SCREENED, Outcome
+from opera.run.probe import Probe, Question
+from opera.store import examined, tests
+from opera.store import verdicts as stored
+from opera.store.rows import Verdict
+from opera.store.workspace import Workspace
+from opera.triage.reducer import certain, hidden, witness
+from opera.triage.reducer.asking import Asker, Budget
+from opera.triage.reducer.longer import longer
+from opera.triage.shrink import smaller
+from opera.triage.shrink.minimise import Spent
+
+SECONDS = 20.0
+"""What one may take."""
+WIDEST = "int64"
+"""The dtype that holds all whole numbers of settings: a range from 2**24 + 1 on, which float32 does not hold."""
+
+
+class Excuse(NamedTuple):
+    """A reason for which wrong outputs are set aside, and programs for which it is none.
+
+    Attributes:
+        holds: Whether it is the reason of an outcome.
+        beyond: The programs, made of one.
+        how: What is told of the test that one becomes: "longer".
+        says: How it is told where it was looked for, after "is wrong".
+        worth: Which outcome is asked about first, of an operator and a frontend: that of which it is greatest.
+    """
+
+    holds: Callable[[Outcome], bool]
+    beyond: Callable[[Program], Iterable[Program]]
+    how: str
+    says: str
+    worth: Callable[[Outcome], float]
+
+
+def certainly(program: Program) -> Iterator[Program]:
+    """Yield a call that draws at random at each setting that leaves nothing to chance, and so with integers of 64 bits."""
+    first = next((x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)), None)
+    wide = first is not None and "int" in first.dtype and first.dtype != WIDEST
+    made = [program, smaller.as_dtype(program, first.dtype, WIDEST)] if first is not None and wide else [program]
+    for call in made:
+        if isinstance(call, Instance):
+            yield from certain.forms(call)
+
+
+def _rounded(outcome: Outcome) -> bool:
+    return outcome.details.get("screen") == ILL_CONDITIONED and OF_SUMS in outcome.details
+
+
+def _drawn(outcome: Outcome) -> bool:
+    return outcome.details.get("screen") == NONDETERMINISTIC
+
+
+def _off(outcome: Outcome) -> float:
+    off = outcome.details.get(OF_SUMS)
+    return float(off) if isinstance(off, int | float) else 0.0
+
+
+EXCUSES = (
+    Excuse(_rounded, longer, "longer", "by more than rounding with a longer axis", _off),
+    Excuse(_drawn, certainly, "where nothing is left to chance", "where nothing is left to chance", lambda _: 0.0),
+)
+"""What is asked about: a table, each outcome by the first that holds."""
+
+
+def of(outcome: Outcome) -> Excuse | None:
+    """Return why an outcome is excused, if it is asked about once more; else None."""
+    return next((x for x in EXCUSES if x.holds(outcome)), None) if outcome.verdict == SCREENED else None
+
+
+def ask(workspace: Workspace, probe: Probe, seconds: float) -> Iterator[tuple[Verdict, Excuse]]:
+    """Yield what is wrong where an excuse does not hold, one for each operator, frontend and excuse: tests of their own. Each
+    is asked about once.
+
+    Args:
+        seconds: What all may take.
+    """
+    last, excused = time.monotonic() + seconds, _excused(workspace)
+    programs = dict(tests.documents(workspace, [x.test for x, _ in excused]))
+    for verdict, why in excused:
+        if time.monotonic() > last:
+            return
+        found = None
+        try:
+            with suppress(OperaError):  # its environment is gone
+                found = _wrong(workspace, probe, verdict, why, parse(msgspec.json.decode(programs[verdict.test])))
+        except Spent:  # nothing is known of it, and the next run asks again
+            continue
+        made = b"" if found is None else f"{found.test} {why.how}".encode()
+        examined.save(workspace, examined.EXCUSED, examined.Examined("", verdict.environment, verdict.test, made))
+        if found is not None:
+            yield found, why
+
+
+def show(workspace: Workspace, seconds: float, workers: int) -> None:
+    """Ask, as long as there is time, and print what is found."""
+    if seconds > 0 and _excused(workspace):
+        with Probe.of(workspace, workers=workers) as probe:
+            for found, why in ask(workspace, probe, seconds):
+                operator = tests.origins(workspace, [found.test])[found.test].operator
+                print(f"{found.finding}: {operator} on {found.frontend} is wrong {why.says}")
+
+
+def told(workspace: Workspace, found: Iterable[Verdict], operator: str) -> Iterator[str]:
+    """Yield of excused verdicts of an operator where it is wrong and the excuse does not hold, as a finding."""
+    at = {(x.frontend, why.how): why for x in found if (why := of(x.outcome)) is not None}
+    known = examined.documents(workspace, examined.EXCUSED) if at else ()
+    made = {tuple(x.document.decode().split(" ", 1)) for x in known if x.document}
+    origins = tests.origins(workspace, {test for test, _ in made})
+    for test, how in sorted(x for x in made if origins[x[0]].operator == operator):
+        for x in stored.of_test(workspace, test):
+            if x.finding and (why := at.get((x.frontend, how))) is not None:
+                yield f"{operator} on {x.frontend} is wrong {why.says}: {x.finding}"
+
+
+def _wrong(workspace: Workspace, probe: Probe, verdict: Verdict, why: Excuse, program: Program) -> Verdict | None:
+    """Return what a program fails of for which the excuse does not hold; None where none does. Raises Spent."""
+    question = Question(
+        frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment, screened=True
+    )
+    asker = Asker(probe, question, None, witness.beside(workspace, verdict))
+    asker.look([program])  # a compiler that must be started first takes nobody's time
+    asker.budget = Budget(SECONDS)
+    made = list(why.beyond(program))
+    for x, now in zip(made, asker.look(made), strict=True):
+        if (now.verdict, now.symptom) == (INCONSISTENT, "value"):
+            return hidden.store(workspace, asker, verdict, x, why.how, excused=True)
+    return None
+
+
+def _excused(workspace: Workspace) -> list[tuple[Verdict, Excuse]]:
+    """Return one verdict of each operator, frontend and excuse, the farthest off; none where one was asked about."""
+    gone = workspace.superseded()
+    known = [x for x in stored.of_kind(workspace, SCREENED) if x.environment not in gone]
+    origins, done = tests.origins(workspace, {x.test for x in known}), examined.documents(workspace, examined.EXCUSED)
+    asked = {(x.test, x.environment) for x in done}
+    groups = defaultdict[tuple[str, str, str, Excuse], list[Verdict]](list)
+    for x in known:
+        if (why := of(x.outcome)) is not None:
+            groups[x.frontend, x.environment, origins[x.test].operator, why].append(x)
+    found = sorted(groups.items(), key=lambda x: x[0][:3])
+    new = [(x, key[-1]) for key, x in found if not any((y.test, y.environment) in asked for y in x)]
+    return [(max(x, key=partial(_worth, why=why)), why) for x, why in new]
+
+
+def _worth(verdict: Verdict, why: Excuse) -> tuple[float, str]:
+    return why.worth(verdict.outcome), verdict.test

@@ -1,0 +1,115 @@
+"""What a screen excuses is asked about where its excuse does not hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from faults.onnx_faults import Silent
+
+from opera.oracle.conditioning import OF_SUMS
+from opera.programs import degenerate
+from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.values import Tensor
+from opera.programs.verdicts import INCONSISTENT, SCREENED, Limits, Outcome
+from opera.report import show
+from opera.run import driver as stage
+from opera.run import plan
+from opera.run.probe import Probe
+from opera.store import examined, verdicts
+from opera.store.workspace import Workspace
+from opera.triage.findings import findings
+from opera.triage.known import NONE
+from opera.triage.reducer import excused
+
+
+def test_angles_that_are_never_reduced_are_found_of_a_thousand_numbers(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ONNX Runtime's DFT of ten numbers is off by three epsilons, which readings of screened verdicts took for rounding."""
+    pytest.importorskip("onnxruntime")
+    numbers = np.arange(100, dtype="f4").reshape(1, 10, 10, 1)
+    dft = Instance("onnx", "DFT", {"axis": 1}, (Operand("x", Tensor.of(numbers)),), ("y",), {"opset": {"": 19}})
+    workspace.add_captured([Captured(dft, Provenance("suite", "file", "of_ten"))])
+    stage.run(workspace, stage.Options(compilers=("onnxruntime",), workers=1, limits=Limits(60.0)), Silent())
+    assert findings(workspace) == [] and [x.test for x in verdicts.of_kind(workspace, SCREENED)]
+    with monkeypatch.context() as hurried:
+        hurried.setattr(excused, "SECONDS", 0.0)
+        excused.show(workspace, 600.0, 1)
+    assert findings(workspace) == [], "there was no time: it is asked about again"
+    excused.show(workspace, 600.0, 1)
+    [found] = findings(workspace)
+    assert found.origins == ("of_ten longer",) and found.id in capsys.readouterr().out
+    [aside] = verdicts.of_kind(workspace, SCREENED)
+    for details in (False, True):
+        show.show(workspace, aside.test, NONE, details=details)
+        assert f"is wrong by more than rounding with a longer axis: {found.id}" in capsys.readouterr().out
+    with Probe.of(workspace, workers=1) as probe:
+        assert not list(excused.ask(workspace, probe, 600.0)), "each is asked about once"
+
+
+def like(dtype: str) -> Instance:
+    call = {"args": ["arg0", "arg1", "arg2"], "kwargs": []}
+    given = (Operand("arg0", Tensor.of(np.array(-8, dtype))),)
+    return Instance(
+        "torch", "torch.randint_like", {"arg1": 2, "arg2": 10}, given, (), {"kind": "function", "call": call}
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "asked"), [("int8", {"int8", "int64"}), ("int64", {"int64"}), ("float32", {"float32"})]
+)
+def test_nothing_is_left_to_chance_and_integers_hold_what_is_asked_for(dtype: str, asked: set[str]) -> None:
+    found = list(excused.certainly(like(dtype)))
+    assert {x.inputs[0].value.dtype for x in found} == asked  # type: ignore[union-attr]
+    assert all(degenerate.holds(x) for x in found if isinstance(x, Instance))  # type: ignore[arg-type]
+    assert {x.params["arg1"] for x in found if isinstance(x, Instance)} >= {3, 2**24 + 1}
+    assert not list(excused.certainly(call_of("Abs")))
+
+
+def call_of(operator: str) -> Instance:
+    return Instance("onnx", operator, {}, (Operand("x", Tensor.of(np.ones(2, "f4"))),), ("y",), {"opset": {"": 19}})
+
+
+def test_an_excuse_is_one_of_what_a_screen_set_aside() -> None:
+    def of(screen: str, verdict: str = SCREENED, **details: float) -> str:
+        found = excused.of(Outcome(verdict, "infer", "value", details={"screen": screen, **details}))
+        return found.how if found is not None else ""
+
+    assert of("ill-conditioned", **{OF_SUMS: 3.0}) == "longer"
+    assert of("nondeterministic") == "where nothing is left to chance"
+    assert of("ill-conditioned") == "", "its inputs were moved, no sum is in it"
+    assert of("undefined-behaviour") == of("nondeterministic", INCONSISTENT) == ""
+
+
+def test_a_range_that_chance_hides_is_found_of_a_dtype_that_cannot_hold_it(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PyTorch's exporter makes `Floor(u * (high - low) + low)` in float32 of `randint_like`: of int8 it looks as documented."""
+    for module in ("torch", "onnxscript", "onnxruntime"):
+        pytest.importorskip(module)
+    workspace.add_captured([Captured(like("int8"), Provenance("suite", "file", "of_int8"))])
+    stage.run(workspace, stage.Options(compilers=("onnxexport",), workers=1, limits=Limits(120.0)), Silent())
+    [aside] = verdicts.of_kind(workspace, SCREENED)
+    assert findings(workspace) == [] and aside.outcome.details["screen"] == "nondeterministic"
+    excused.show(workspace, 600.0, 1)
+    [found] = findings(workspace)
+    assert found.origins == ("of_int8 where nothing is left to chance",) and found.id in capsys.readouterr().out
+    show.show(workspace, aside.test, NONE)
+    assert f"is wrong where nothing is left to chance: {found.id}" in capsys.readouterr().out
+
+
+def test_what_is_in_the_corpus_stays_there(workspace: Workspace) -> None:
+    """The test of a corpus that was not run yet, and that an excused one leads to, was taken for no part of it."""
+    for module in ("torch", "onnxscript", "onnxruntime"):
+        pytest.importorskip(module)
+    captured = degenerate.with_degenerate([Captured(like("int64"), Provenance("suite", "file", "of_int64"))])
+    workspace.add_captured(captured)
+    before = workspace.corpus("torch")
+    assert len(before) == 3
+    only = plan.Selection(test=like("int64").id)
+    options = stage.Options(compilers=("onnxexport",), workers=1, limits=Limits(120.0), selection=only)
+    stage.run(workspace, options, Silent())
+    excused.show(workspace, 600.0, 1)
+    [found] = findings(workspace)
+    assert found.origins == ("of_int64 with arg1 = 16777217, arg2 = 16777218",)
+    assert workspace.corpus("torch") == before and not examined.made(workspace)
