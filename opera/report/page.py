@@ -189,7 +189,8 @@ def _contrasts(reduced: Reduction, outcome: Outcome, at: Sequence[str]) -> tuple
     """Return a line for each thing that is changed alone; what is shown `at` settings that leave nothing to chance was asked
     about without these."""
     within = outcome.details.get("rtol") if quiet(outcome) else None
-    found = rows(reduced.contrasts, wrong=outcome.verdict == INCONSISTENT, within=within)
+    wrong = outcome.verdict == INCONSISTENT
+    found = rows(reduced.contrasts, wrong=wrong, value=wrong and outcome.symptom == "value", within=within)
     return tuple(f"drawn at random, {x}" if at else x for x in found)
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from opera.oracle.conditioning import EPSILON
 from opera.programs.program import Graph, Instance, Program
 from opera.programs.values import Message, RandomTensor, Sequence, Tensor, Value
 from opera.triage import refilled
@@ -33,6 +34,8 @@ WRONG = "wrong"
 """What a program shows: the failure, the same words with other dtypes or numbers in them, none, another one; and, where the
 failure is that it stops, wrong outputs."""
 DTYPE, SHAPE = "dtype", "shape"
+COARSER = ", each within its own tolerance,"
+"""What is told besides of numbers that are right in a dtype of less precision."""
 LISTED = (DTYPE, "opset")
 RESULT = "its result"
 """What is told of a program where another call takes what it returns."""
@@ -472,11 +475,14 @@ def _opposite(leaf: Tensor | RandomTensor) -> Tensor | RandomTensor:
     return Tensor.of(np.ascontiguousarray(leaf.array().ravel()[::-1]).reshape(leaf.shape), leaf.dtype)
 
 
-def rows(found: abc.Sequence[Contrast], *, wrong: bool, within: float | None = None) -> Iterator[str]:
+def rows(
+    found: abc.Sequence[Contrast], *, wrong: bool, value: bool = False, within: float | None = None
+) -> Iterator[str]:
     """Yield what was seen of each thing, in words: `dilation: fails so for [1, 2, 1], 2; runs for 1`.
 
     Args:
         wrong: Whether it is outputs that are wrong.
+        value: Whether it is their numbers.
         within: The relative tolerance, where wrong ones are off by so little that right ones need not be right to the last bit.
     """
     right = "right" if within is None else f"right within {within:g}"
@@ -485,12 +491,20 @@ def rows(found: abc.Sequence[Contrast], *, wrong: bool, within: float | None = N
     found = [x for x in found if x.tells or x.likewise or x.fails]  # of older versions there was more
     no_matter = [x for x in found if not x.tells and not x.likewise and not x.what.startswith(LISTED)]
     for x in found:
-        told = zip(heads, ((x.own, *x.fails), x.likewise, x.passes, x.otherwise, x.wrong), strict=True)
+        called = (*heads[:2], heads[2] + COARSER, *heads[3:]) if value and _is_coarser(x) else heads
+        told = zip(called, ((x.own, *x.fails), x.likewise, x.passes, x.otherwise, x.wrong), strict=True)
         if x not in no_matter:
             yield f"{x.what}: {'; '.join(f'{head} {_listed(values)}' for head, values in told if values)}"
     if no_matter:
         others = "; ".join(f"{x.what} ({_apart(x.fails[:SOME])}{', …' * (len(x.fails) > SOME)})" for x in no_matter)
         yield f"{heads[0]} with all others that were tried of {others}"
+
+
+def _is_coarser(row: Contrast) -> bool:
+    """Whether numbers are right of a coarser dtype, whose tolerance may hide that they are wrong."""
+    own, others = (EPSILON.get(x.partition(",")[0], 0.0) for x in (row.own, *row.fails)), row.passes
+    coarsest = max(own)
+    return row.what.startswith(DTYPE) and any(EPSILON.get(x.partition(",")[0], 0.0) > coarsest > 0 for x in others)
 
 
 def _listed(values: abc.Sequence[str]) -> str:

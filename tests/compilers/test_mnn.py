@@ -59,6 +59,21 @@ def test_a_type_that_nothing_holds_stays_wrong(make: Any, run: Any) -> None:
     assert stage == "done" and compare([narrow], outputs, case.outputs, None, None).symptom == "dtype"
 
 
+def test_fractions_are_no_whole_numbers_that_it_holds_in_another_type() -> None:
+    """It holds TFLite's uint32 and bool in float32: what its cast does not cut off, reading the result did."""
+    pytest.importorskip("tflite")
+    code = """
+import numpy as np
+from opera.compilers.recipes import mnn, mnn_tflite
+held = mnn_tflite.HELD_OF_TFLITE
+for numbers, dtype in (([1.7, 2], "uint32"), ([1, 2], "uint32"), ([0.5, 0], "bool"), ([1, 0], "bool"), ([1.5], "float16")):
+    made = mnn.read(mnn.placed(np.float32(numbers), mnn.F.float, mnn.F.NHWC), dtype, mnn.F.NHWC, held)
+    print("made", made.dtype, made.tolist())
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [x.split()[1] for x in said if x.startswith("made")] == ["float32", "uint32", "float32", "bool", "float16"]
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

@@ -238,6 +238,15 @@ def test_each_thing_is_a_row_and_what_passes_comes_first():
     assert [*rows(worded, wrong=False)] == [
         "dtype: fails so for uint8; likewise, with other dtypes or numbers in the message, for float16, float32; runs for int64"
     ]
+    finer = (
+        Contrast("dtype", "float64", passes=("float16", "float32")),
+        Contrast("dtype", "float32", passes=("float64",)),
+    )
+    assert [*rows(finer, wrong=True, value=True)] == [
+        "dtype: wrong for float64; right, each within its own tolerance, for float16, float32",
+        "dtype: wrong for float32; right for float64",
+    ]
+    assert next(rows(finer, wrong=True)) == "dtype: wrong for float64; right for float16, float32", "a shape has none"
     assert [*rows((Contrast("k", "1"),), wrong=True)] == [], "what an older opera stored, with another thing in it"
     worse = (Contrast("factor", "1", passes=("2",), wrong=("5",)),)
     assert [*rows(worse, wrong=False)] == ["factor: fails so for 1; runs for 2; gives wrong outputs for 5"]

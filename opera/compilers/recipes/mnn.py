@@ -82,7 +82,7 @@ def placed(array, dtype, form=F.NCHW):
 
 
 def read(variable, dtype, form=F.NCHW, held=HELD):
-    """Return an output, in the dtype that the model declares where MNN has none such."""
+    """Return an output, in the dtype that the model declares where MNN has none such: fractions for whole numbers stay."""
     if variable.data_format == F.NC4HW4:
         variable = F.convert(variable, form)
     if 0 in variable.shape:  # there is nothing that it could hand out
@@ -90,4 +90,8 @@ def read(variable, dtype, form=F.NCHW, held=HELD):
     else:
         array, said = told(variable.read)
         array = np.array(fail(said) if array is None else array)
-    return array.astype(dtype) if array.dtype.name in held.get(dtype, "").split() else array
+    if array.dtype.name not in held.get(dtype, "").split():
+        return array
+    made = array.astype(dtype)
+    fractions = array.dtype.kind == "f" and made.dtype.kind in "biu" and not np.array_equal(made, array)
+    return array if fractions else made

@@ -43,6 +43,7 @@ from opera.triage.conditions.lengths import (
     of_length_0,
     outgrown,
     sized,
+    vectors,
 )
 from opera.triage.conditions.ordinary import differing
 from opera.triage.conditions.representable import LOW, beyond, inexact, lost
@@ -112,6 +113,7 @@ def features(
     yield from elementwise.features(call, known) if call is not None else ()
     yield from equal.features(call, known) if call is not None else ()
     yield from broadcast(program)
+    yield from vectors(program)
     yield from sized(program)
     yield from compared(program)
     yield from outgrown(call, known) if call is not None else ()

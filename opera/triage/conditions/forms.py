@@ -45,11 +45,16 @@ def plain(program: Program) -> list[Program]:
 
 def ordinary(program: Program) -> Iterator[Program | None]:
     """Yield programs whose dimensions are 2 to 5 and differ, those of axes in line the same: from the front, and from the back;
-    of all tensors, of those of the first one's rank, and of the first alone."""
+    of all tensors, of those of the first one's rank, and of the first alone; and with all data of one such shape: who
+    broadcasts one tensor may take another way where none is to be (a slope for each element)."""
     found = smaller.leaves(program)
     if not found:
         return
     rank = len(found[0].shape)
+
+    def alike(leaf: Leaf) -> Leaf:
+        shape = PLAIN[: max(2, rank)] if rank <= len(PLAIN) else found[0].shape
+        return shaped(leaf, shape) if leaf is found[0] or not smaller.states(leaf) else leaf
 
     def change(leaf: Leaf, last: bool, most: int, alone: bool) -> Leaf:
         if (smaller.states(leaf) and leaf is not found[0]) or (alone and len(leaf.shape) != rank):
@@ -63,6 +68,8 @@ def ordinary(program: Program) -> Iterator[Program | None]:
             for last in (False, True):
                 yield changed(partial(change, last=last, most=most, alone=alone), program)
         yield smaller.applied(smaller.at(0, partial(change, last=False, most=most, alone=False)), program)
+    if any(len(x.shape) != rank for x in found[1:]):
+        yield changed(alike, program)
 
 
 def ranks(program: Program) -> Iterator[Program | None]:

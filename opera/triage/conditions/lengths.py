@@ -84,6 +84,21 @@ def lengths(program: Program, channels: Mapping[str, int]) -> Iterator[Feature]:
                     yield Feature(f"{where} of {name}{LONGER}", partial(_has_length, of=of, at=at, least=2))
 
 
+def vectors(program: Program) -> Iterator[Feature]:
+    """Yield whether an input after the first holds a number or a row of them, in whichever axis: a slope for each channel."""
+    for name in _measured(program)[1:]:
+        if 0 in (shape_of(program, name) or ()):
+            continue
+        row = _is_row(program, name, row=True)
+        words = f"at most one axis of {name}{LONGER}" if row else f"several axes of {name}{LONGER}"
+        yield Feature(words, partial(_is_row, name=name, row=row))
+
+
+def _is_row(program: Program, name: str, row: bool) -> bool:
+    shape = shape_of(program, name)
+    return shape is not None and 0 not in shape and (sum(x > 1 for x in shape) < 2) is row
+
+
 def of_length_0(program: Program) -> Iterator[Feature]:
     """Yield which axis of which input has length 0, counted from the first, and from the last; or that one of the last two or
     three has, which pictures and volumes have beside a batch and channels, or one of the first two."""

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
-from opera.triage.conditions import expected, features, representable
+from opera.triage.conditions import expected, features, forms, lengths, representable
 from opera.triage.conditions.near import near
-from opera.triage.shrink import simpler
+from opera.triage.shrink import simpler, smaller
 
 KINDS = ["float16", "float32", "int4", "int8", "uint8", "uint64", "float8_e4m3fn", "float4_e2m1fn"]
 
@@ -89,3 +89,22 @@ def test_that_something_is_left_out_is_told_where_a_program_passes_that_is_given
 
     assert told(call(4, bias_constraint="MaxNorm")) == set()
     assert "bias_constraint left out" in told(call(4, bias_constraint="MaxNorm"), call(3, bias_constraint="MaxNorm"))
+
+
+def test_a_slope_for_each_channel_is_told_from_one_for_each_element():
+    """TVM has a kernel for the one, which takes no bfloat16, and writes the other as a choice between two, which does."""
+
+    def prelu(x, slope):
+        given = (Operand("X", Tensor.of(np.ones(x, "f4"))), Operand("slope", Tensor.of(np.ones(slope, "f4"))))
+        return Instance("onnx", "PRelu", {}, given, ("Y",), {"opset": {"": 16}})
+
+    kernel = [prelu((2,), ()), prelu((2, 3), (1, 3)), prelu((2, 2, 2), (2, 1, 1)), prelu((1, 2), (1, 1))]
+    written = [prelu((2, 3), (2, 3)), prelu((2, 2, 2), (2, 1, 2)), prelu((2, 2, 2), (2, 2))]
+    [row] = lengths.vectors(kernel[0])
+    assert row.says == "at most one axis of slope longer than 1"
+    assert all(map(row.holds, kernel)) and not any(map(row.holds, written))
+    [several] = lengths.vectors(written[0])
+    assert several.says == "several axes of slope longer than 1"
+    assert all(map(several.holds, written)) and not any(map(several.holds, kernel))
+    shapes = [tuple(y.shape for y in smaller.leaves(x)) for x in forms.ordinary(kernel[0]) if x is not None]
+    assert ((2, 3), (2, 3)) in shapes, "nothing else gives all as many axes"
