@@ -85,6 +85,8 @@ from opera.triage.sentence import CONSTANT_RESULT, NO_CONSTANT, UNUSED
 from opera.triage.shrink import simpler, smaller
 
 NOWHERE = Provenance("blame", "", "")
+ALONE = re.compile(r"(?:^|; )(\S+)(?: \([^;]*\))? fails so by itself")
+"""How it is told in a reason that one of the operators of what was imported fails by itself."""
 RULES = 22
 """Version of the rules that lay it: what older ones laid is told nobody, and is asked anew."""
 
@@ -178,7 +180,20 @@ def route(chosen: Choice, laid: Blame | None) -> str:
     of = chosen.reduction.contrasts if chosen.reduction is not None else ()
     whose = UNUSED if any(x.what == UNREAD for x in of) else CONSTANT_RESULT
     first = whose if _hangs_on_nothing(chosen) else ""  # a title may have room for the first part alone
-    return "; ".join(filter(None, (first, by, _broken(laid))))
+    return "; ".join(filter(None, (first, inside(laid, _operator(chosen)), by, _broken(laid))))
+
+
+def inside(laid: Blame | None, operator: str) -> str:
+    """Return which operator of what was imported is to be looked at, if its kernel fails so by itself: `at its Gather`; nothing
+    where the operator that is called has that name."""
+    found = ALONE.search(laid.because) if laid is not None and laid.verdict == KERNEL else None
+    bare = [re.sub(r"[\W_]", "", x).lower() for x in (found[1], operator)] if found else []
+    return f"at its {found[1]}" if found and bare[0] not in bare[1] else ""
+
+
+def _operator(chosen: Choice) -> str:
+    shown = chosen.verdict.outcome.conversion_function
+    return shown if chosen.reduction is None else chosen.reduction.program().program.operator
 
 
 def _hangs_on_nothing(chosen: Choice) -> bool:

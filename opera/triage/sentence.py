@@ -254,6 +254,7 @@ def _what(
     )
     inner = "" if typed else _inner(named, outcome.conversion_function)  # of what dtype it is a cast behind it decides
     inner = "" if inner == NOTHING_LEFT and whose else inner
+    inner = "" if inner in route.split("; ") else inner
     place = ", ".join(filter(None, (inner, route)))
     others = [x for x in others if x not in place.split()]
     also = (

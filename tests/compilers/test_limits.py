@@ -90,6 +90,17 @@ def test_openvino_s_col2im_has_two_spatial_axes(operator, says, wanted):
     assert held("openvino", operator, Outcome(CRASH, "load", "RuntimeError", says)) is wanted
 
 
+def test_xla_compiles_both_branches_of_a_conditional_which_return_one_shape():
+    """`keras.ops.inner` makes one of a product and a sum of products, whose ranks differ."""
+    says = (
+        "Failed getting HLO text: 'left_branch_shape.dimensions_size() != right_branch_shape.dimensions_size() (1 vs 0)"
+    )
+    assert held("xla", "keras.ops.inner", Outcome(CRASH, "load", "InvalidArgumentError", says))
+    assert not held(
+        "xla", "keras.ops.inner", Outcome(CRASH, "load", "InvalidArgumentError", "Failed getting HLO text: 'x'")
+    )
+
+
 @pytest.mark.parametrize(
     ("operator", "symptom", "given", "wanted"),
     [

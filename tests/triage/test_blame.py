@@ -561,3 +561,21 @@ def test_several_findings_are_asked_about_at_once_and_what_is_known_is_told(monk
     assert [x.partition(":")[0] for x in told.splitlines() if x.startswith("F")] == ["F1", "F2"] and "2 kernel" in told
     blame.show(None, ["1"], budget=None, again=False, workers=1)  # type: ignore[arg-type]
     assert capsys.readouterr().out.count("kernel") == 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "because", "operator", "told"),
+    [
+        ("kernel", "the ov.Model is right; Gather (batch_dims=0) fails so by itself", "F.unfold", "at its Gather"),
+        ("kernel", "Gather (axis=0) fails so by itself: compiled alone", "F.unfold", "at its Gather"),
+        ("kernel", "relax.permute_dims fails so by itself: compiled alone", "torch.permute", "at its relax.permute_dims"),
+        ("kernel", "Gather (axis=0) fails so by itself: compiled alone", "torch.gather", ""),
+        ("kernel", "an operator fails so by itself: compiled alone", "F.unfold", ""),
+        ("conversion", "Gather (axis=0) fails so by itself: compiled alone", "F.unfold", ""),
+        ("kernel", "what the importer made is right: as it is", "F.unfold", ""),
+    ],
+)  # fmt: skip
+def test_the_operator_that_fails_by_itself_is_named(verdict, because, operator, told):
+    """OpenVINO's Gather of nothing dies; `unfold` only becomes one, and a title named that alone."""
+    assert blame.inside(Blame("F", "e", "t", verdict, because), operator) == told
+    assert blame.inside(None, operator) == ""
