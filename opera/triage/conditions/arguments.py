@@ -210,7 +210,7 @@ def simplest(program: Instance, known: Mapping[str, Value]) -> Iterator[Program 
 
 def given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | None]:
     """Yield programs with parameters that have no value given one: the number that another has, which may lose its own; a
-    tensor as long as an axis of the first, of the shape of another, or of none, all together and each; 1, 2.0, true, an
+    tensor as long as an axis of the first, of the shape of another, or of none, all together and each; 1, 2.0, 0, true, an
     axis. None of those that name a dtype (`typed`): PyTorch takes `prod(x, 0)` for an axis."""
     names = [x for x in unstated(program, known) if not simpler.is_type(x)]
     numbers = {x: y for x, y in program.params.items() if isinstance(y, int | float) and not isinstance(y, bool)}
@@ -232,7 +232,7 @@ def given(program: Instance, known: Mapping[str, Value]) -> Iterator[Program | N
             whole = with_input(whole, name, value) if whole is not None else None
         yield whole
         yield from (with_input(program, name, value) for name in names if len(names) > 1)
-    plain: tuple[Value, ...] = (1, 2.0, True, (0,))
+    plain: tuple[Value, ...] = (1, 2.0, 0, True, (0,))
     for value, name in itertools.product(plain, names):
         yield smaller.given(program, name, value)
 

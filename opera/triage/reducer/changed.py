@@ -273,9 +273,21 @@ def unheeded(ask: Asker, program: Program, defaults: smaller.Defaults) -> tuple[
             if made is None or held or made == program or ask.look([made])[0].verdict != PASS:
                 continue
             expected = ask.reference(made)
-            if expected is not None and _tell(expected) and ask.stated(program, expected).verdict == PASS:
+            alike = expected is not None and _tell(expected) and ask.stated(program, expected).verdict == PASS
+            if expected is not None and alike and not _is_heeded(ask, program, x.name, expected):
                 found.append(x.name)
     return tuple(dict.fromkeys(found))
+
+
+def _is_heeded(ask: Asker, program: Program, name: str, without: list[Value]) -> bool:
+    """Whether a program is right with another value in place of one, and returns what it does not without any: it is read then,
+    and cut off to a whole number, say."""
+    for x in _known(ask):
+        change = contrasts.change(x, program) if ask.outcomes[x.id].verdict == PASS else None
+        other = change is not None and change.what == name and change.now != contrasts.LEFT_OUT
+        if other and ask.stated(x, without).verdict != PASS:
+            return True
+    return False
 
 
 def _tell(outputs: Iterable[Value]) -> bool:

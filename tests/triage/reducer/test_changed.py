@@ -490,6 +490,23 @@ def test_of_what_it_is_as_if_it_were_not_given_is_told(without: float, right: bo
 
 
 @pytest.mark.parametrize(
+    ("verdict", "returns", "told"), [(PASS, 3.0, ()), (PASS, 2.0, ("bias",)), (INCONSISTENT, 3.0, ("bias",))]
+)
+def test_what_is_right_with_another_value_is_read(verdict: str, returns: float, told: tuple[str, ...]) -> None:
+    """OpenVINO cuts the bias of an LRN off: 1.7 is as if none were given, and 2 is right."""
+    x = (Operand("X", Tensor.of(np.float32([1]))),)
+    own, other, none = (Instance("onnx", "LRN", p, x, ("Y",), {}) for p in ({"bias": 1.7}, {"bias": 2.0}, {}))
+    of = {none.id: [Tensor.of(np.float32([2]))], other.id: [Tensor.of(np.float32([returns]))]}
+    ask = Asker(None, Question(frontend="openvino-onnx"))  # type: ignore[arg-type]
+    ask.outcomes = {own.id: Outcome(INCONSISTENT, "infer", "value"), other.id: Outcome(verdict, "infer", "value")}
+    ask.programs = {own.id: own, other.id: other}
+    ask.look = lambda asked: [Outcome(PASS if x == none else INCONSISTENT, "infer", "value") for x in asked]  # type: ignore
+    ask.reference = lambda program: of[program.id]  # type: ignore[method-assign, return-value, assignment]
+    ask.stated = lambda x, told: Outcome(PASS if x == own or of[x.id] == told else ERROR)  # type: ignore
+    assert changed.unheeded(ask, own, {"LRN": {"bias": 1.0}}) == told
+
+
+@pytest.mark.parametrize(
     ("verdict", "operator", "sure", "told"),
     [
         (PASS, "DFT", False, "passes"),
