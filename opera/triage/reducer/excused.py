@@ -21,7 +21,7 @@ from opera.oracle.conditioning import OF_SUMS
 from opera.oracle.screens import ILL_CONDITIONED, NONDETERMINISTIC
 from opera.programs.program import Instance, Program, parse
 from opera.programs.values import RandomTensor, Tensor
-from opera.programs.verdicts import INCONSISTENT, SCREENED, Outcome
+from opera.programs.verdicts import INCONSISTENT, SCREENED, UNSTABLE, Outcome
 from opera.run.probe import Probe, Question
 from opera.store import examined, tests
 from opera.store import verdicts as stored
@@ -147,7 +147,7 @@ def _wrong(workspace: Workspace, probe: Probe, verdict: Verdict, why: Excuse, pr
     asker.budget = Budget(SECONDS)
     made = list(why.beyond(program))
     for x, now in zip(made, asker.look(made), strict=True):
-        if (now.verdict, now.symptom) == (INCONSISTENT, "value"):
+        if now.verdict == UNSTABLE or (now.verdict, now.symptom) == (INCONSISTENT, "value"):
             return hidden.store(workspace, asker, verdict, x, why.how, excused=True)
     return None
 
