@@ -405,7 +405,7 @@ def _shares(
     groups = [] if blocks else list(_together(own, flat.shape[1]))
     single = [np.array([x]) for x in range(flat.shape[1])] if 1 < flat.shape[1] <= SEPARATE or blocks else []
     places = np.argwhere(np.ones(drawn.shape[1:], dtype=bool)) if where is None else where
-    pooled = not law.whole and len(groups) > 1
+    pooled = not law.whole and not blocks and len(groups) != 1  # none: there are too many sets
     bound = CHANCE / max(1, len(groups) + len(single) + pooled)
     stuck = [x for x in single if (flat[:, x] == flat[0, x]).all()]
     first = stuck if len(stuck) < len(single) else []

@@ -180,7 +180,8 @@ def route(chosen: Choice, laid: Blame | None) -> str:
     of = chosen.reduction.contrasts if chosen.reduction is not None else ()
     whose = UNUSED if any(x.what == UNREAD for x in of) else CONSTANT_RESULT
     first = whose if _hangs_on_nothing(chosen) else ""  # a title may have room for the first part alone
-    return "; ".join(filter(None, (first, inside(laid, _operator(chosen)), by, _broken(laid))))
+    within = inside(laid, _operator(chosen)) if laid is not None and laid.verdict == KERNEL else ""
+    return "; ".join(filter(None, (first, within, by, _broken(laid))))
 
 
 def inside(laid: Blame | None, operator: str) -> str:

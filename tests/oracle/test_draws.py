@@ -129,6 +129,10 @@ def test_numbers_of_which_each_has_a_mean_of_its_own_are_judged_together():
         "output 0: about 77 % of the numbers are in the lowest 65 % of a normal distribution, each of"
     )
     assert not why(program, lambda g: g.normal(MEANS, 2.7).astype(np.float16))
+    many = np.linspace(-4, 7, 5000, dtype=np.float32)
+    of_many = call("torch", "torch.normal", {"mean": many}, std=1.0)
+    assert not why(of_many, lambda g: g.normal(many, 1).astype(np.float32), 2)
+    assert why(of_many, lambda g: g.normal(many, 2).astype(np.float32), 2), "too many means to look at each"
     spread = np.where(np.arange(12).reshape(3, 4) % 2, np.float16(2.7), np.float16(0))
     program = call("torch", "torch.normal", {"mean": MEANS, "std": spread})
     assert not why(program, lambda g: g.normal(MEANS, spread).astype(np.float16)), (

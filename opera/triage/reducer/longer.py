@@ -82,7 +82,9 @@ def _enlarged(program: Instance, first: Operand, span: tuple[float, float]) -> I
 
 
 def _larger(value: Value) -> Value:
-    return value * FACTOR if isinstance(value, int) and not isinstance(value, bool) and value > 1 else value
+    """Return a whole number FACTOR times as large, where it may be the size of a tensor then (the end of a Slice is none)."""
+    size = isinstance(value, int) and not isinstance(value, bool) and 1 < value <= MOST // FACTOR
+    return value * FACTOR if size and isinstance(value, int) else value
 
 
 def _range(tensor: Tensor | RandomTensor) -> tuple[float, float]:

@@ -38,7 +38,7 @@ KIN, BLAME = 0.1, 0.15
 """Shares of the time of many reductions that are kept for asking which findings are one cause, and whose fault each is."""
 SHARE, LEAST = 0.5, 30.0
 """What the findings of a run may take, unless the user says so: a share of the run's seconds, and seconds at least."""
-EXCUSED = 120.0
+ASKING = 120.0
 """Seconds that asking about what screens excuse may take after a run."""
 ALL = "all"
 """In place of ids: every finding."""
@@ -439,7 +439,7 @@ class Afterwards:
     def __call__(self, workspace: Workspace) -> tuple[int, dict[str, str]]:
         """Reduce new findings for as long as that may take, write what scripts are missing; return as write_all does."""
         given, took = self.given, time.monotonic() - self.begun
-        excused.show(workspace, min(EXCUSED, math.inf if given.budget is None else given.budget - took), given.workers)
+        excused.show(workspace, min(ASKING, math.inf if given.budget is None else given.budget - took), given.workers)
         took = time.monotonic() - self.begun
         seconds = max(LEAST, SHARE * took) if given.seconds is None else given.seconds
         if given.budget is not None:

@@ -47,5 +47,10 @@ def test_what_says_how_long_a_frame_is_grows_with_the_signal() -> None:
     shapes = [x.value.shape for x in last.inputs]  # type: ignore[union-attr]
     assert shapes == [(1, 3200, 1), (), (400,), ()] and last.params == {"onesided": 1}  # type: ignore[union-attr]
     assert [int(x.value.numbers()) for x in (last.inputs[1], last.inputs[3])] == [200, 400]  # type: ignore[union-attr]
+    slice_ = tuple(
+        Operand(n, Tensor.of(np.array(v, t))) for n, v, t in (("a", 2**31 - 1, "i4"), ("b", 2**63 - 1, "i8"))
+    )
+    without = Instance("onnx", "Any", {"k": 2**40}, (signal, *slice_), ("y",), {})
+    assert all(x.inputs[1:] == slice_ and x.params == {"k": 2**40} for x in longer.longer(without)), "no sizes"  # type: ignore[union-attr]
     of_parameters = Instance("torch", "stft", {"n_fft": 16, "center": True}, (signal,), ("y",), {})
     assert list(longer.longer(of_parameters))[-1].params == {"n_fft": 400, "center": True}  # type: ignore[union-attr]
