@@ -39,6 +39,7 @@ PATCHED = {
     "torch._export.utils._collect_all_valid_cia_ops",
     "torch.export.decomp_utils._collect_all_valid_cia_ops",
     "torch.export.exported_program._collect_all_valid_cia_ops",
+    "torch.export.exported_program._override_composite_implicit_decomp",
     "torch.onnx._internal.exporter._registration.ONNXRegistry.from_torchlib",
     "torch.onnx._internal.exporter._decomp.create_onnx_friendly_decomposition_table",
 }
