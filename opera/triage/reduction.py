@@ -11,6 +11,7 @@ import msgspec
 from opera.programs.program import Captured, parse_captured
 from opera.programs.verdicts import Outcome
 from opera.store import examined
+from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage.contrasts import Contrast
 
@@ -151,6 +152,22 @@ def by_member(workspace: Workspace, tests: Iterable[str] | None = None) -> dict[
     for x in _decoded(asked):
         found[x.test].append(x)
     return dict(found)
+
+
+def is_about(found: Reduction, verdict: Verdict) -> bool:
+    """Whether a reduction is of the variant, the frontend and the environment of a verdict."""
+    return (found.frontend, found.variant, found.environment) == (
+        verdict.frontend,
+        verdict.variant,
+        verdict.environment,
+    )
+
+
+def of_another_member(found: Reduction, verdict: Verdict, asked: int, seconds: float) -> Reduction:
+    """Return the reduction of a member that ends at the very program of one that is reduced: the same is told of it."""
+    return msgspec.structs.replace(
+        found, finding=verdict.finding, test=verdict.test, asked=asked, seconds=seconds, incidental=()
+    )
 
 
 def save_plain(workspace: Workspace, of: Reduction, found: Reduction | None) -> None:

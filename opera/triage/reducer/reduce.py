@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from statistics import median
@@ -22,7 +22,7 @@ from opera.oracle.messages import gist, one_line
 from opera.oracle.screens import AGREEING
 from opera.programs import migrated, values
 from opera.programs.program import Instance, Program, parse
-from opera.programs.values import Tensor, Value
+from opera.programs.values import Value
 from opera.programs.verdicts import (
     ABORT,
     CRASH,
@@ -30,7 +30,6 @@ from opera.programs.verdicts import (
     INCONSISTENT,
     INVALID,
     OUT_OF_MEMORY,
-    PASS,
     TIMEOUT,
     UNSTABLE,
     UNSUPPORTED,
@@ -47,8 +46,8 @@ from opera.store.workspace import Workspace
 from opera.triage import contrasts
 from opera.triage.conditions import circumstances, deciding, ordinary, readable
 from opera.triage.conditions.neighbours import Neighbours
-from opera.triage.failure import NUMBERS, alike, as_wrong, words
-from opera.triage.reducer import exact, inner, older, settings, spare, typed, witness
+from opera.triage.failure import NUMBERS, alike, as_wrong
+from opera.triage.reducer import embedded, exact, inner, older, settings, spare, typed, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.changed import alone, comes, outputs, short, unheeded
 from opera.triage.reducer.incidental import Incidental, incidental
@@ -56,12 +55,10 @@ from opera.triage.reducer.loud import held, holds, louder, with_numbers
 from opera.triage.reducer.parts import inside, parts
 from opera.triage.reducer.siblings import alias, same_by_others, siblings
 from opera.triage.reducer.single import form_alone, fractions
-from opera.triage.reduction import Reduction
+from opera.triage.reduction import Reduction, is_about, of_another_member
 from opera.triage.reproducers import choice
-from opera.triage.sentence import NO_CONSTANT
 from opera.triage.shrink import shapes, smaller
 from opera.triage.shrink.minimise import Spent, minimise
-from opera.triage.shrink.smaller import Defaults
 
 SECONDS = 60.0
 """What a finding may take, unless more or less is asked for."""
@@ -73,8 +70,6 @@ PATIENCE = 10.0
 """Seconds that a candidate may take: one that is much slower than a member is no smaller."""
 HANGS, SLOWER = 2.0, 10.0
 """Seconds after which a candidate hangs, and so many times the usual ones, whichever is more: each takes all of them."""
-CONSTANTS = "constants"
-"""Variant of a frontend by which inputs that state sizes and the like are constants of the model."""
 TRIED = 3
 """Members that are looked at, the smallest first, until one fails by the library's own reference."""
 BACK = 6
@@ -94,13 +89,22 @@ class NotReduced(Exception):
 # ---------------------------------------------------------------------- one finding
 
 
-def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds: float = SECONDS) -> Reduction:
-    """Return the smallest program found that fails as one of these verdicts, its test stored. Raises NotReduced."""
+def reduce(
+    workspace: Workspace,
+    probe: Probe,
+    verdicts: list[Verdict],
+    seconds: float = SECONDS,
+    before: Collection[Reduction] = (),
+) -> Reduction:
+    """Return the smallest program found that fails as one of these verdicts, its test stored. Raises NotReduced.
+
+    What one of those `before` tells of the very program is not asked anew.
+    """
     begun = time.monotonic()
     why, gone = "its members fail only after other tests, or were deleted", ""
     for verdict in choice.candidates(workspace, verdicts)[:TRIED]:
         try:
-            return _reduced(workspace, probe, verdict, begun, seconds)
+            return _reduced(workspace, probe, verdict, begun, seconds, before)
         except NotReduced as error:
             why, gone = str(error), error.gone
         except Spent:
@@ -108,9 +112,16 @@ def reduce(workspace: Workspace, probe: Probe, verdicts: list[Verdict], seconds:
     raise NotReduced(why, gone)
 
 
-def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float, seconds: float) -> Reduction:
+def _reduced(
+    workspace: Workspace,
+    probe: Probe,
+    verdict: Verdict,
+    begun: float,
+    seconds: float,
+    before: Collection[Reduction],
+) -> Reduction:
     ask, program = asker(workspace, probe, verdict)
-    verdict = _with_constants(workspace, ask, program, verdict)
+    verdict = embedded.of_variant(workspace, ask, program, verdict)
     ask.budget = Budget(SEARCH * seconds)  # a compiler that must be started first takes nobody's time
     kept, first, finished, simple = [program], 0, True, Incidental()
     defaults: dict[str, Mapping[str, Value]] = {}
@@ -176,6 +187,10 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     found, outcome = _confirmed(workspace, ask, kept)
     if not ask.fails(ask.outcomes[found.id]):  # the target is that of one that was taken back
         ask.target = ask.outcomes[found.id]
+    stored = plan.test_id(found.id, plan.exporter_id(found.library))
+    for x in before:
+        if x.stored == stored and x.finished and is_about(x, verdict) and alike(verdict.frontend, x.outcome, outcome):
+            return of_another_member(x, verdict, ask.asked, round(time.monotonic() - begun, 2))
     ask.budget = Budget((1.0 - SEARCH) * seconds + LEFT * unused)
     ask.ordinary, ask.corpus = ordinary.passing(workspace, verdict, found), ordinary.captured(workspace, found)
     needed = settings.needed(ask, found)  # while there is time
@@ -184,13 +199,15 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
     borne = circumstances.of(ask, found, defaults, deciding.decided(ask, found, defaults))
     borne, left = settings.at_newest(ask, found, borne)
     since = older.since(ask, found)
-    right = since.passing if since else _as_constant(ask, found, borne.decided.besides, defaults) or borne.passing_one
+    right = (
+        since.passing if since else embedded.passing(ask, found, borne.decided.besides, defaults) or borne.passing_one
+    )
     made_of = map(parse, known.pieces if known is not None else ())
     pieces = [(x, ask.outcomes[x.id]) for x in made_of if x.id in ask.outcomes]
     reduction = Reduction(
         verdict.finding, verdict.environment, verdict.frontend, verdict.variant, verdict.test, ask.captured(found).form(),
         outcome,
-        stored=plan.test_id(found.id, plan.exporter_id(found.library)),
+        stored=stored,
         deciding=borne.decided.parameters,
         besides=tuple(x for x in borne.decided.besides if ask.neighbours is None or not ask.neighbours.chosen(x)),
         circumstances=(*borne.circumstances, *([since.says] if since else [])),
@@ -204,8 +221,8 @@ def _reduced(workspace: Workspace, probe: Probe, verdict: Verdict, begun: float,
         explained=borne.exact,
         usual=borne.usual,
         behind=_behind(ask, found, (*borne.decided.parameters, *borne.decided.besides), defaults),
-        held=_held(ask, found),
-        constant=_constant(ask, found, workspace),
+        held=embedded.held(ask, found),
+        constant=embedded.alone(ask, found, workspace),
         settings=(*needed, *left),
         silent=tuple(ask.captured(x).form() for x in ask.silent()),
         parts=tuple(dict.fromkeys(inside(found, outcome, pieces))),
@@ -291,27 +308,6 @@ def asker(workspace: Workspace, probe: Probe, verdict: Verdict) -> tuple[Asker, 
         raise NotReduced(f"by the library's own reference it is now {_brief(first)}", verdict.test)
     ask.target = first
     return ask, program
-
-
-def _with_constants(workspace: Workspace, ask: Asker, program: Program, verdict: Verdict) -> Verdict:
-    """Return the verdict, of the variant by which what states sizes is constants of the model if it fails alike by that, which
-    is asked from then on: so users have it, and a compiler that takes no others may refuse the program once its bug is mended.
-    """
-    compiler, _, library = verdict.frontend.rpartition("-")
-    variants = (x.name for x in compilers.frontend(compiler, library).VARIANTS)
-    held = migrated.read_manifest(migrated.folder(workspace.tests_folder, verdict.test)).constants
-    if not held or verdict.variant == CONSTANTS or CONSTANTS not in variants or ask.target is None:
-        return verdict
-    known = stored_verdicts.of_test(workspace, verdict.test)  # a reduction is found by a member of its finding
-    of_finding = ((x.frontend, x.variant, x.environment, x.finding) for x in known)
-    if (verdict.frontend, CONSTANTS, verdict.environment, verdict.finding) not in of_finding:
-        return verdict
-    shown = ask.by_variant(program, CONSTANTS)
-    if not alike(verdict.frontend, ask.target, shown):
-        return verdict
-    ask.question = msgspec.structs.replace(ask.question, variant=CONSTANTS)
-    ask.target = ask.outcomes[program.id] = shown
-    return msgspec.structs.replace(verdict, variant=CONSTANTS)
 
 
 def _operations(ask: Asker, program: Program) -> int:
@@ -533,58 +529,6 @@ def _behind(ask: Asker, program: Program, told: Iterable[str], defaults: smaller
                 if {outcome.verdict for _, outcome in shown} - {INVALID} == {UNSUPPORTED}:
                     return says
     return ""
-
-
-def _as_constant(ask: Asker, program: Program, told: Iterable[str], defaults: Defaults) -> Program | None:
-    """Return the program that holds as a constant what must be none for it to fail, if that passes."""
-    made = deciding.lacking(program, [x for x in told if x.endswith(NO_CONSTANT)][:1], defaults)
-    made = [x for x in made if x != program]
-    with suppress(Spent):
-        return next((x for x, now in zip(made, ask.look(made), strict=True) if now.verdict == PASS), None)
-    return None
-
-
-def _held(ask: Asker, program: Program) -> tuple[tuple[str, str], ...]:
-    """Return inputs that may state sizes, and what a compiler says where the model holds one, if it fails then, too, in other
-    words: whoever mends what it says may have one of both in mind.
-    """
-    library, now = libraries.get(program.library), ask.outcomes[program.id]
-    if now.verdict != CRASH or not isinstance(program, Instance) or not hasattr(library, "embedded"):
-        return ()
-    sizes = [x.name for x in program.inputs if isinstance(x.value, Tensor) and smaller.states(x.value)]
-    made = [(name, x) for name in sizes for x in cast(Embedding, library).embedded(program, name)]
-    with suppress(Spent):
-        shown = zip(made, ask.look([x for _, x in made]), strict=True)
-        said = [(name, x.message) for (name, _), x in shown if (x.verdict, x.stage) == (CRASH, now.stage)]
-        return tuple((name, one_line(x)) for name, x in said if words(_begins(x)) != words(_begins(now.message)))
-    return ()
-
-
-def _constant(ask: Asker, program: Program, workspace: Workspace) -> tuple[tuple[str, bool], ...]:
-    """Return of several inputs that the model holds as constants whether it fails so if each alone is one, or runs.
-
-    The others are fed then, by the frontend's first variant. Where opera itself makes no such model, nothing is known; where it
-    fails so with all of them fed, none of them need be one.
-    """
-    library = libraries.get(program.library)
-    if ask.question.variant != CONSTANTS or not isinstance(program, Instance) or not hasattr(library, "embedded"):
-        return ()
-    compiler, _, name = ask.question.frontend.rpartition("-")
-    first, *_ = compilers.frontend(compiler, name).VARIANTS
-    test = plan.test_id(program.id, plan.exporter_id(program.library))
-    names = migrated.read_manifest(migrated.folder(workspace.tests_folder, test)).constants
-    made = [(x, y) for x in names for y in cast(Embedding, library).embedded(program, x)]
-    with suppress(Spent):
-        if len(names) < 2 or ask.fails(ask.by_variant(program, first.name), elsewhere=True):
-            return ()
-        shown = [(x, ask.by_variant(y, first.name)) for x, y in made]
-        told = [(x, now.verdict == PASS, ask.fails(now, elsewhere=True)) for x, now in shown]
-        return tuple((x, fails) for x, passes, fails in told if passes or fails)
-    return ()
-
-
-def _begins(message: str) -> str:
-    return message.strip().partition("\n")[0]
 
 
 def _brief(outcome: Outcome) -> str:

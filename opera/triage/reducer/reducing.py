@@ -92,11 +92,13 @@ def reduce_all(
         return []
     end = last - (KIN + BLAME) * total
     mistakes: list[Exception] = []
+    finished: dict[tuple[str, str, str, str], Reduction] = {}  # of this call: an older one may be of other rules
     with Probe.of(workspace, workers=workers) as probe:
         while left and time.monotonic() < end:
             finding = left.pop(0)
             try:
-                made = reduce(workspace, probe, found[finding], min(seconds, end - time.monotonic()))
+                given = min(seconds, end - time.monotonic())
+                made = reduce(workspace, probe, found[finding], given, finished.values())
             except OperaError as error:
                 tell(f"{finding} is not reduced: {error.what}")
                 continue
@@ -113,7 +115,8 @@ def reduce_all(
             stands = store(workspace, made)
             fresh.add(made.test)
             tell(told(workspace, finding, made) + (EARLIER if stands is not made else ""))
-            _cut(workspace, probe, finding, stands, min(seconds, end - time.monotonic()), tell, mistakes)
+            if _is_new(finished, stands):
+                _cut(workspace, probe, finding, stands, min(seconds, end - time.monotonic()), tell, mistakes)
             besides = (hidden.by_other_routes, hidden.by_its_answer, hidden.beside_it, hidden.of_other_dtypes)
             for other in (x for of in besides for x in of(workspace, probe, stands, seconds)):
                 if other.finding not in found:
@@ -133,14 +136,16 @@ def reduce_all(
                 if time.monotonic() > end:
                     break
                 try:
-                    made = reduce(workspace, probe, [verdict], min(seconds, end - time.monotonic()))
+                    left_to_it = min(seconds, end - time.monotonic())
+                    made = reduce(workspace, probe, [verdict], left_to_it, finished.values())
                 except (NotReduced, OperaError):  # the finding has a reduction; this one only tells whether it is two
                     continue
                 stands = store(workspace, made)
                 name = finding if verdict in found[finding] else verdict.finding
                 met.add((name, verdict.test))
                 tell(told(workspace, name, made) + (EARLIER if stands is not made else ""))
-                _cut(workspace, probe, name, stands, min(seconds, end - time.monotonic()), tell, mistakes)
+                if _is_new(finished, stands):
+                    _cut(workspace, probe, name, stands, min(seconds, end - time.monotonic()), tell, mistakes)
         at = {(x.frontend, x.environment) for of in found.values() for x in of}
         closing.ask_kin(workspace, probe, min(max(seconds, KIN * total), last - BLAME * total - time.monotonic()), at)
         causes.remember(workspace, before)
@@ -153,6 +158,15 @@ def reduce_all(
     if mistakes:
         raise mistakes[0]
     return left
+
+
+def _is_new(finished: dict[tuple[str, str, str, str], Reduction], made: Reduction) -> bool:
+    """Whether nothing that is finished tells of the very program yet; if this is finished, it does so from now on."""
+    key = made.frontend, made.variant, made.environment, made.stored
+    new = key not in finished
+    if new and made.finished:
+        finished[key] = made
+    return new
 
 
 def unasked_members(workspace: Workspace) -> list[str]:

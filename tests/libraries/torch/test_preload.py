@@ -34,6 +34,49 @@ assert torch.ops.opera_test.twice.default in utils._collect_all_valid_cia_ops()
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
+def test_what_replaces_decompositions_is_kept_and_taken_away():
+    """Kernels and rules are those of PyTorch's own, inside and afterwards, the first time and the second."""
+    code = """
+import torch
+from torch._subclasses.fake_impls import op_implementations_dict as rules
+from torch.export import exported_program
+own = exported_program._override_composite_implicit_decomp
+x = torch.ones(2, 2)
+class Model(torch.nn.Module):
+    def forward(self, a, b):
+        return torch.nn.functional.linear(a, b) + torch.linalg.norm(a)
+program = torch.export.export(Model(), (x, x))
+asked = []
+def listening(name):
+    def heard(by):
+        asked.append(dict(by))
+        return name(by)
+    return heard
+exported_program._override_composite_implicit_decomp = listening(own)
+program.run_decompositions()
+replaced = asked[-1]
+asked.clear()
+import opera.libraries.torch.preload
+kept = exported_program._override_composite_implicit_decomp
+def held():
+    return {op: (list(op.py_kernels), op in rules) for op in replaced}
+before = held()
+with own(replaced):
+    inside = held()
+for n in range(3):
+    program.run_decompositions()
+    assert held() == before
+    with kept(replaced):
+        assert held() == inside != before
+    assert held() == before
+assert len(asked[0]) > 400 and not asked[-1], [len(x) for x in asked]  # what is known is asked no more
+with kept({**replaced, torch.ops.aten.linear.default: len}):
+    assert torch.ops.aten.linear.default.py_kernels[torch._C.DispatchKey.CompositeImplicitAutograd] is len
+assert list(asked[-1]) == [torch.ops.aten.linear.default]
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
 PATCHED = {
     "torch._ops.Callable",
     "torch._export.utils._collect_all_valid_cia_ops",

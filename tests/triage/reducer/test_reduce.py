@@ -32,7 +32,7 @@ from opera.store.workspace import Workspace
 from opera.triage import reduction
 from opera.triage.conditions import circumstances, deciding, readable
 from opera.triage.findings import findings
-from opera.triage.reducer import asking, reduce, reducing
+from opera.triage.reducer import asking, embedded, reduce, reducing
 from opera.triage.reproducers import scripts
 from opera.triage.sentence import reads_as_refusal
 from opera.triage.shrink import smaller
@@ -449,7 +449,7 @@ def test_what_is_said_of_a_constant_is_told_where_it_is_not_what_is_said_of_an_i
         "MaxUnpool", {"X": f32(1, 1, 1, 1), "I": Tensor.of(np.ones((1, 1, 1, 1), "i8")), "output_shape": shape}
     )
     said = (("output_shape", "'GenericConst' object has no attribute 'tolist'"),)
-    assert reduce._held(cast(Any, Asked(unpool)), unpool) == (said if told else ())
+    assert embedded.held(cast(Any, Asked(unpool)), unpool) == (said if told else ())
 
 
 @given(st.lists(st.floats(0.0, 100.0), max_size=5), st.floats(0.5, 60.0))
@@ -524,12 +524,12 @@ def test_what_fails_alike_with_constants_is_asked_with_these(
     ask.target, ask.outcomes = shown, {call.id: shown}
     ask.by_variant = lambda program, name: now  # type: ignore[method-assign]
     manifest = type("Manifest", (), {"constants": held})
-    monkeypatch.setattr(reduce.migrated, "read_manifest", lambda _: manifest)
+    monkeypatch.setattr(embedded.migrated, "read_manifest", lambda _: manifest)
     verdict = Verdict("t" * 20, "tvm-onnx", "inputs", "e", shown, "F1")
     other = msgspec.structs.replace(verdict, variant="constants", finding=finding)
-    monkeypatch.setattr(reduce.stored_verdicts, "of_test", lambda *_: iter([verdict, other]))
+    monkeypatch.setattr(embedded.stored_verdicts, "of_test", lambda *_: iter([verdict, other]))
     workspace = type("W", (), {"tests_folder": Path()})
-    found = reduce._with_constants(workspace, ask, call, verdict)  # type: ignore[arg-type]
+    found = embedded.of_variant(workspace, ask, call, verdict)  # type: ignore[arg-type]
     assert (found.variant, ask.question.variant) == (variant, variant)
 
 

@@ -10,8 +10,10 @@ from faults.onnx_faults import Silent, relu
 from opera.programs.verdicts import Limits
 from opera.run import driver as stage
 from opera.store.workspace import REPRODUCERS, Workspace
+from opera.triage import reduction
+from opera.triage.conditions import circumstances
 from opera.triage.findings import findings
-from opera.triage.reducer import reducing
+from opera.triage.reducer import reduce, reducing
 from opera.triage.reducer.reduce import NotReduced
 from opera.triage.reproducers import scripts
 
@@ -27,7 +29,7 @@ def test_a_mistake_in_one_reduction_is_raised_once_the_others_are_done(
     stage.run(workspace, options, Silent())
     [one, other] = sorted(x.id for x in findings(workspace))
 
-    def reduce(workspace: Workspace, probe: Any, verdicts: Any, seconds: float) -> Any:
+    def reduce(_: Workspace, probe: Any, verdicts: Any, *rest: Any) -> Any:
         if verdicts[0].finding == one:
             raise KeyError("actual")
         raise NotReduced("it passes now")
@@ -69,3 +71,27 @@ def test_a_finding_of_which_another_ones_member_was_reduced_has_the_script_of_th
     reducing.reduce_all(workspace, [one], 20.0, 120.0, lambda _: None, workers=1)
     after = {x: (workspace.root / REPRODUCERS / f"{x}.py").read_text() for x in (one, other)}
     assert [after[x] != before[x] for x in (one, other)] == [True, True]
+
+
+def test_what_is_told_of_a_program_is_asked_once(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several members end at the very program of the first, and only the search tells that."""
+    pytest.importorskip("onnx")
+    workspace.add_captured([relu(n, "LeakyRelu") for n in (7, 9)])
+    options = stage.Options(compilers=("faults.onnx_faults:routes",), workers=1, limits=Limits(20.0))
+    stage.run(workspace, options, Silent())
+    name, members = next(
+        (x, of) for x, of in sorted(scripts.members(workspace).items()) if len({y.test for y in of}) == 2
+    )
+    asked = list[str]()
+
+    def of(ask: Any, program: Any, *rest: Any) -> Any:
+        asked.append(program.id)
+        return circumstances.of(ask, program, *rest)
+
+    monkeypatch.setattr(reduce, "circumstances", type("Asked", (), {"of": staticmethod(of)}))
+    monkeypatch.setattr(reducing, "_others", lambda *_: iter(members))
+    reducing.reduce_all(workspace, [name], 20.0, 6000.0, lambda _: None, workers=1)
+    one, other = [x for x in reduction.stored(workspace) if x.finding == name]
+    assert one.test != other.test and one.stored == other.stored
+    assert len(asked) == len(set(asked))  # what fails by another route is a program of its own
+    assert (one.besides, one.contrasts, one.near) == (other.besides, other.contrasts, other.near)
