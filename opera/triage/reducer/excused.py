@@ -1,15 +1,15 @@
 """What a screen excuses is asked about once more where its excuse does not hold, at the end of a run.
 
-A call that was excused as rounding of a sum (opera.oracle.conditioning.rounding) is asked about with a longer axis, and one
-that draws at random at settings that leave nothing to chance. What is wrong then, and no screen explains, becomes a test of
-its own (opera.triage.reducer.hidden.store).
+A call that was excused as rounding of a sum (opera.oracle.conditioning.rounding) is asked about in float32 where its floats
+are narrower, and with a longer axis, and one that draws at random at settings that leave nothing to chance. What is wrong then,
+and no screen explains, becomes a test of its own (opera.triage.reducer.hidden.store).
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -30,13 +30,22 @@ from opera.store.workspace import Workspace
 from opera.triage.reducer import certain, hidden, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.longer import longer
-from opera.triage.shrink import smaller
+from opera.triage.shrink import simpler, smaller
 from opera.triage.shrink.minimise import Spent
 
 SECONDS = 20.0
 """What one may take."""
+NARROW = frozenset({"float16", "bfloat16"})
+"""Floats in which little tells a wrong formula from rounding."""
 WIDEST = "int64"
 """The dtype that holds all whole numbers of settings: a range from 2**24 + 1 on, which float32 does not hold."""
+WIDE, CERTAIN, LONGER = "in float32", "where nothing is left to chance", "longer"
+SAYS: Mapping[str, str] = {
+    WIDE: "by more than rounding in float32",
+    CERTAIN: CERTAIN,
+    LONGER: "by more than rounding with a longer axis",
+}
+"""What is told of the test that a program becomes, and how it is told where that was looked for, after "is wrong"."""
 
 
 class Excuse(NamedTuple):
@@ -44,27 +53,32 @@ class Excuse(NamedTuple):
 
     Attributes:
         holds: Whether it is the reason of an outcome.
-        beyond: The programs, made of one.
-        how: What is told of the test that one becomes: "longer".
-        says: How it is told where it was looked for, after "is wrong".
+        beyond: The programs, made of one, each with what is told of the test that it becomes (`SAYS`).
         worth: Which outcome is asked about first, of an operator and a frontend: that of which it is greatest.
     """
 
     holds: Callable[[Outcome], bool]
-    beyond: Callable[[Program], Iterable[Program]]
-    how: str
-    says: str
+    beyond: Callable[[Program], Iterable[tuple[Program, str]]]
     worth: Callable[[Outcome], float]
 
 
-def certainly(program: Program) -> Iterator[Program]:
+def of_many(program: Program) -> Iterator[tuple[Program, str]]:
+    """Yield a call in float32, if its floats are narrower: a formula that is wrong by a thousandth is so there, too, where
+    rounding is not; then with a longer axis."""
+    for narrow in sorted({x.dtype for x in smaller.leaves(program)} & NARROW):
+        program = smaller.as_dtype(program, narrow, simpler.FLOAT)
+        yield program, WIDE
+    yield from ((x, LONGER) for x in longer(program))
+
+
+def certainly(program: Program) -> Iterator[tuple[Program, str]]:
     """Yield a call that draws at random at each setting that leaves nothing to chance, and so with integers of 64 bits."""
     first = next((x.value for x in program.inputs if isinstance(x.value, Tensor | RandomTensor)), None)
     wide = first is not None and "int" in first.dtype and first.dtype != WIDEST
     made = [program, smaller.as_dtype(program, first.dtype, WIDEST)] if first is not None and wide else [program]
     for call in made:
         if isinstance(call, Instance):
-            yield from certain.forms(call)
+            yield from ((x, CERTAIN) for x in certain.forms(call))
 
 
 def _rounded(outcome: Outcome) -> bool:
@@ -80,10 +94,7 @@ def _off(outcome: Outcome) -> float:
     return float(off) if isinstance(off, int | float) else 0.0
 
 
-EXCUSES = (
-    Excuse(_rounded, longer, "longer", "by more than rounding with a longer axis", _off),
-    Excuse(_drawn, certainly, "where nothing is left to chance", "where nothing is left to chance", lambda _: 0.0),
-)
+EXCUSES = (Excuse(_rounded, of_many, _off), Excuse(_drawn, certainly, lambda _: 0.0))
 """What is asked about: a table, each outcome by the first that holds."""
 
 
@@ -92,9 +103,9 @@ def of(outcome: Outcome) -> Excuse | None:
     return next((x for x in EXCUSES if x.holds(outcome)), None) if outcome.verdict == SCREENED else None
 
 
-def ask(workspace: Workspace, probe: Probe, seconds: float) -> Iterator[tuple[Verdict, Excuse]]:
-    """Yield what is wrong where an excuse does not hold, one for each operator, frontend and excuse: tests of their own. Each
-    is asked about once.
+def ask(workspace: Workspace, probe: Probe, seconds: float) -> Iterator[tuple[Verdict, str]]:
+    """Yield what is wrong where an excuse does not hold, one for each operator, frontend and excuse: tests of their own, and
+    what is told of them. Each is asked about once.
 
     Args:
         seconds: What all may take.
@@ -110,35 +121,38 @@ def ask(workspace: Workspace, probe: Probe, seconds: float) -> Iterator[tuple[Ve
                 found = _wrong(workspace, probe, verdict, why, parse(msgspec.json.decode(programs[verdict.test])))
         except Spent:  # nothing is known of it, and the next run asks again
             continue
-        made = b"" if found is None else f"{found.test} {why.how}".encode()
+        made = b"" if found is None else f"{found[0].test} {found[1]}".encode()
         examined.save(workspace, examined.EXCUSED, examined.Examined("", verdict.environment, verdict.test, made))
         if found is not None:
-            yield found, why
+            yield found
 
 
 def show(workspace: Workspace, seconds: float, workers: int) -> None:
     """Ask, as long as there is time, and print what is found."""
     if seconds > 0 and _excused(workspace):
         with Probe.of(workspace, workers=workers) as probe:
-            for found, why in ask(workspace, probe, seconds):
+            for found, how in ask(workspace, probe, seconds):
                 operator = tests.origins(workspace, [found.test])[found.test].operator
-                print(f"{found.finding}: {operator} on {found.frontend} is wrong {why.says}")
+                print(f"{found.finding}: {operator} on {found.frontend} is wrong {SAYS[how]}")
 
 
 def told(workspace: Workspace, found: Iterable[Verdict], operator: str) -> Iterator[str]:
     """Yield of excused verdicts of an operator where it is wrong and the excuse does not hold, as a finding."""
-    at = {(x.frontend, why.how): why for x in found if (why := of(x.outcome)) is not None}
+    at = {x.frontend for x in found if of(x.outcome) is not None}
     known = examined.documents(workspace, examined.EXCUSED) if at else ()
     made = {tuple(x.document.decode().split(" ", 1)) for x in known if x.document}
     origins = tests.origins(workspace, {test for test, _ in made})
     for test, how in sorted(x for x in made if origins[x[0]].operator == operator):
         for x in stored.of_test(workspace, test):
-            if x.finding and (why := at.get((x.frontend, how))) is not None:
-                yield f"{operator} on {x.frontend} is wrong {why.says}: {x.finding}"
+            if x.finding and x.frontend in at:
+                yield f"{operator} on {x.frontend} is wrong {SAYS[how]}: {x.finding}"
 
 
-def _wrong(workspace: Workspace, probe: Probe, verdict: Verdict, why: Excuse, program: Program) -> Verdict | None:
-    """Return what a program fails of for which the excuse does not hold; None where none does. Raises Spent."""
+def _wrong(
+    workspace: Workspace, probe: Probe, verdict: Verdict, why: Excuse, program: Program
+) -> tuple[Verdict, str] | None:
+    """Return what a program fails of for which the excuse does not hold, and what is told of it; None where none does. Raises
+    Spent."""
     question = Question(
         frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment, screened=True
     )
@@ -146,9 +160,10 @@ def _wrong(workspace: Workspace, probe: Probe, verdict: Verdict, why: Excuse, pr
     asker.look([program])  # a compiler that must be started first takes nobody's time
     asker.budget = Budget(SECONDS)
     made = list(why.beyond(program))
-    for x, now in zip(made, asker.look(made), strict=True):
+    for (x, how), now in zip(made, asker.look([x for x, _ in made]), strict=True):
         if now.verdict == UNSTABLE or (now.verdict, now.symptom) == (INCONSISTENT, "value"):
-            return hidden.store(workspace, asker, verdict, x, why.how, excused=True)
+            found = hidden.store(workspace, asker, verdict, x, how, excused=True)
+            return (found, how) if found is not None else None
     return None
 
 
