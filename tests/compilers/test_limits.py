@@ -90,6 +90,13 @@ def test_openvino_s_col2im_has_two_spatial_axes(operator, says, wanted):
     assert held("openvino", operator, Outcome(CRASH, "load", "RuntimeError", says)) is wanted
 
 
+def test_tensorflow_lite_transforms_lengths_that_are_powers_of_two():
+    says = "tflite/kernels/rfft2d.cc:121 IsPowerOfTwo(fft_length_data[1]) was not true."
+    assert held("tflite", "keras.ops.rfft", Outcome(CRASH, "compile", "RuntimeError", says))
+    other = says.replace("IsPowerOfTwo(fft_length_data[1])", "NumElements(fft_length) == 2")
+    assert not held("tflite", "keras.ops.rfft", Outcome(CRASH, "compile", "RuntimeError", other))
+
+
 def test_xla_compiles_both_branches_of_a_conditional_which_return_one_shape():
     """`keras.ops.inner` makes one of a product and a sum of products, whose ranks differ."""
     says = (
