@@ -124,8 +124,9 @@ def _kept(
             or held.before != before[operator]
         }
         again = [operator for operator in by if operator not in asked]
+        new = {operator: function for operator, function in asked.items() if operator not in rules}
         with original(asked):
-            for operator, function in asked.items():
+            for operator, function in new.items():
                 known[operator] = _Replaced(function, before[operator], dict(operator.py_kernels), rules.get(operator))
             for operator in again:
                 operator.py_kernels.clear()
