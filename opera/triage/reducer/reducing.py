@@ -85,7 +85,8 @@ def reduce_all(
     """
     names = list(names)
     found = scripts.members(workspace, names) if names else {}
-    last, left, fresh, before = time.monotonic() + total, list(found), set[str](), causes.causes(workspace)
+    last, fresh, before = time.monotonic() + total, set[str](), causes.causes(workspace)
+    left = [x for x in names if x in found]  # in the user's order: time may end
     more = [x for x in unasked if x not in found]
     found |= scripts.members(workspace, more) if more else {}
     if not found:

@@ -41,6 +41,15 @@ def test_a_mistake_in_one_reduction_is_raised_once_the_others_are_done(
     wanted = [f"{one} is not reduced: opera itself failed with KeyError", f"{other} is not reduced: it passes now"]
     assert told[:2] == wanted
 
+    def none(*_: Any) -> Any:
+        raise NotReduced("it passes now")
+
+    monkeypatch.setattr(reducing, "reduce", none)
+    for names in ([one, other], [other, one]):
+        told.clear()
+        reducing.reduce_all(workspace, names, 20.0, 60.0, told.append, workers=1)
+        assert [x.partition(" ")[0] for x in told] == names, "in the order in which they are named"
+
 
 def test_a_mistake_in_a_plain_form_costs_no_reduction(monkeypatch: pytest.MonkeyPatch) -> None:
     def renew(*_: object) -> None:
