@@ -53,11 +53,13 @@ class Excuse(NamedTuple):
 
     Attributes:
         holds: Whether it is the reason of an outcome.
-        beyond: The programs, made of one, each with what is told of the test that it becomes (`SAYS`).
+        hows: What is told of the tests that these programs become (`SAYS`).
+        beyond: The programs, made of one, each with which of these is told.
         worth: Which outcome is asked about first, of an operator and a frontend: that of which it is greatest.
     """
 
     holds: Callable[[Outcome], bool]
+    hows: tuple[str, ...]
     beyond: Callable[[Program], Iterable[tuple[Program, str]]]
     worth: Callable[[Outcome], float]
 
@@ -94,7 +96,7 @@ def _off(outcome: Outcome) -> float:
     return float(off) if isinstance(off, int | float) else 0.0
 
 
-EXCUSES = (Excuse(_rounded, of_many, _off), Excuse(_drawn, certainly, lambda _: 0.0))
+EXCUSES = (Excuse(_rounded, (WIDE, LONGER), of_many, _off), Excuse(_drawn, (CERTAIN,), certainly, lambda _: 0.0))
 """What is asked about: a table, each outcome by the first that holds."""
 
 
@@ -138,13 +140,13 @@ def show(workspace: Workspace, seconds: float, workers: int) -> None:
 
 def told(workspace: Workspace, found: Iterable[Verdict], operator: str) -> Iterator[str]:
     """Yield of excused verdicts of an operator where it is wrong and the excuse does not hold, as a finding."""
-    at = {x.frontend for x in found if of(x.outcome) is not None}
+    at = {(x.frontend, how) for x in found if (why := of(x.outcome)) is not None for how in why.hows}
     known = examined.documents(workspace, examined.EXCUSED) if at else ()
     made = {tuple(x.document.decode().split(" ", 1)) for x in known if x.document}
     origins = tests.origins(workspace, {test for test, _ in made})
     for test, how in sorted(x for x in made if origins[x[0]].operator == operator):
         for x in stored.of_test(workspace, test):
-            if x.finding and x.frontend in at:
+            if x.finding and (x.frontend, how) in at:
                 yield f"{operator} on {x.frontend} is wrong {SAYS[how]}: {x.finding}"
 
 
