@@ -38,7 +38,7 @@ GIVEN_AS = {
     "xnnpack": "an exported program, what can be of it for XNNPACK",
     "portable": "an exported program, by its portable kernels alone",
     "inputs": "its own model, with all tensors as inputs",
-    "constants": "its own model, with some tensors as constants",
+    "constants": "its own model, with all of its shapes, axes, bounds and the like as constants",
     "oldest-opset": "a model of the oldest opset that means the same",
 }
 """Variant of a frontend → what the compiler is given, in words."""

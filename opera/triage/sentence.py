@@ -285,7 +285,8 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
         case verdicts.INCONSISTENT if outcome.symptom in ("shape", "dtype") and "expected" in seen:
             seen_as = set(_manner(outcome))  # else it is what is wrong alone that is 0
             zeros = ", and all zeros" if ZERO in seen_as and seen_as & {ALL, ONE} else ""
-            return f"wrong {outcome.symptom} of {output}, {actual} instead of {expected}{zeros}"
+            numbers = "numbers and dtype" if outcome.symptom == "dtype" and seen.get("values_differ") else outcome.symptom
+            return f"wrong {numbers} of {output}, {actual} instead of {expected}{zeros}"
         case verdicts.INCONSISTENT if outcome.symptom == "count":
             return f"returns {actual} outputs instead of {expected}"
         case verdicts.INCONSISTENT:
@@ -411,6 +412,8 @@ def _wrong(compiler: str, what: str, outcome: Outcome) -> str:
             return f"{compiler} returns {actual} outputs of {what}, not {expected}"
         case "shape":
             return f"{compiler} returns a wrong shape from {what}: {actual} for {expected}{of}"
+        case "dtype" if seen.get("values_differ"):
+            return f"{compiler} returns wrong numbers, and of another dtype, from {what}: {actual} for {expected}{of}"
         case "dtype":
             return f"{compiler} returns a wrong dtype from {what}: {actual} for {expected}{of}"
         case "value" | "nan-mask" if "index" in seen:

@@ -290,6 +290,22 @@ def test_numbers_that_a_computation_may_come_to_are_told(expected, actual):
     assert not unwritten(expected, float("nan")) and not unwritten(expected, float("inf"))
 
 
+@pytest.mark.parametrize("differ", [True, False, None])
+def test_wrong_numbers_beneath_a_wrong_dtype_are_told(differ: bool | None) -> None:
+    """MNN's CAST of 2.0 to bool is 2.0: who returned it as bool would still not see it right."""
+    details = {"expected": "bool", "actual": "float32", "output": "y"} | ({} if differ is None else {"values_differ": differ})
+    outcome = Outcome(INCONSISTENT, "infer", "dtype", details=details)
+    told = title("cast", outcome), sentence("MNN", "cast", outcome)
+    assert told == (
+        ("cast: wrong numbers and dtype of y, float32 instead of bool", WRONG_NUMBERS)
+        if differ
+        else ("cast: wrong dtype of y, float32 instead of bool", "MNN returns a wrong dtype from cast: float32 for bool (y)")
+    )
+
+
+WRONG_NUMBERS = "MNN returns wrong numbers, and of another dtype, from cast: float32 for bool (y)"
+
+
 def test_all_zeros_are_told_at_once():
     details = VALUE | {"expected": 2.5, "actual": 0.0, "manner": {"Y": ["wrong", "all", "finite>zero", "zero"]}}
     assert title("Conv", Outcome(INCONSISTENT, "infer", "value", details=details)) == (
