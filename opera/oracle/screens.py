@@ -81,7 +81,9 @@ def screen(
     expected, inputs = read_values(directory, "expected"), read_values(directory, "inputs")
     form = randomness.wrong_form(manifest, expected, actual)
     if randomness.RANDOM in manifest.tags and not form:
-        return _random(library, compiler, manifest, directory, program, actual, outcome, runs)
+        drawn = _random(library, compiler, manifest, directory, program, actual, outcome, runs)
+        if drawn is not None:
+            return drawn
     why = "" if form else UNDECIDED if UNWRITTEN in manifest.tags else why_undefined(library, program, expected)
     if why:
         actual = undefined.mended(why, expected, actual)
@@ -146,10 +148,11 @@ def _random(
     actual: list[Value],
     outcome: Outcome,
     runs: randomness.Runs,
-) -> Screening:
+) -> Screening | None:
     """Judge the outputs of a random program: by what is declared of its operator, and by runs of the reference.
 
-    Where the program was given a seed, only runs that differ tell how often a number is drawn.
+    Where the program was given a seed, only runs that differ tell how often a number is drawn. None where nothing is drawn: no
+    law is declared, and neither the reference's runs nor the compiler's differ.
     """
     expected, inputs = read_values(directory, "expected"), read_values(directory, "inputs")
     seed, again = declared.seeded(program), runs.same
@@ -180,6 +183,8 @@ def _random(
     if not declared.declared(program):
         drawn = [x for x in _drawn(library, compiler, manifest, directory, inputs) if x]
         varies = any(x != expected for x in drawn)
+        if drawn and not varies and not seed and outcome.details.get(randomness.RANDOM) is False:
+            return None
         said = (
             "runs of the reference differ" if varies else f"it may draw, though {1 + len(drawn)} runs give one answer"
         )

@@ -285,7 +285,9 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
         case verdicts.INCONSISTENT if outcome.symptom in ("shape", "dtype") and "expected" in seen:
             seen_as = set(_manner(outcome))  # else it is what is wrong alone that is 0
             zeros = ", and all zeros" if ZERO in seen_as and seen_as & {ALL, ONE} else ""
-            numbers = "numbers and dtype" if outcome.symptom == "dtype" and seen.get("values_differ") else outcome.symptom
+            numbers = (
+                "numbers and dtype" if outcome.symptom == "dtype" and seen.get("values_differ") else outcome.symptom
+            )
             return f"wrong {numbers} of {output}, {actual} instead of {expected}{zeros}"
         case verdicts.INCONSISTENT if outcome.symptom == "count":
             return f"returns {actual} outputs instead of {expected}"

@@ -65,6 +65,19 @@ def test_whether_the_reference_itself_varies_is_seen_and_not_supposed(tmp_path, 
     assert found.reason == screens.NONDETERMINISTIC and told in found.numbers["why"]
 
 
+@pytest.mark.parametrize("varies", [True, False])
+def test_where_nobody_draws_a_random_operator_is_judged_as_any_other(tmp_path, monkeypatch, varies):
+    """What the reference's nine runs and the compiler's own never vary is wrong by no draw."""
+    manifest, instance, expected = dropout(tmp_path)
+    monkeypatch.setattr(screens.declared, "declared", lambda _: None)
+    monkeypatch.setattr(screens.draws, "broken", lambda *_: None)
+    monkeypatch.setattr(screens, "_drawn", lambda *_: iter([[Tensor.of(expected + varies)]] * screens.RUNS))
+    monkeypatch.setattr(screens, "why_undefined", lambda *_: "it is so")
+    monkeypatch.setattr(screens, "_unvarying", lambda *_: None)
+    found = screen(tmp_path, manifest, instance, expected[::-1].copy(), nondeterministic=False)
+    assert found.reason == (screens.NONDETERMINISTIC if varies else screens.UNDEFINED)
+
+
 def test_what_varies_may_be_undefined(tmp_path):
     manifest, instance = made(tmp_path, "Cast", {"input": f32(1e20)}, params={"to": 6})
     found = screen(tmp_path, manifest, instance, np.int32([7]), nondeterministic=True)
@@ -208,6 +221,15 @@ def test_inputs_outside_a_documented_domain():
     assert all(
         domain.source.startswith("https://") for name in ("keras", "onnx", "torch") for domain in domains.declared(name)
     )
+
+
+def test_a_domain_may_be_what_a_parameter_says():
+    def of(low, **params):
+        operands = (Operand("data", Tensor.of(np.float32([low, 1]))),)
+        return domains.outside(Instance("keras", "keras.layers.RandomPosterization", params, operands, (), {}))
+
+    assert "outside [0, 255]" in of(-1) and of(0) == ""
+    assert of(0.5, value_range=[1.0, 0.5]) == "" and "outside [0.5, 1]" in of(0, value_range=[1.0, 0.5])
 
 
 def test_undefined_behaviour_says_why(tmp_path):

@@ -293,13 +293,18 @@ def test_numbers_that_a_computation_may_come_to_are_told(expected, actual):
 @pytest.mark.parametrize("differ", [True, False, None])
 def test_wrong_numbers_beneath_a_wrong_dtype_are_told(differ: bool | None) -> None:
     """MNN's CAST of 2.0 to bool is 2.0: who returned it as bool would still not see it right."""
-    details = {"expected": "bool", "actual": "float32", "output": "y"} | ({} if differ is None else {"values_differ": differ})
+    details = {"expected": "bool", "actual": "float32", "output": "y"} | (
+        {} if differ is None else {"values_differ": differ}
+    )
     outcome = Outcome(INCONSISTENT, "infer", "dtype", details=details)
     told = title("cast", outcome), sentence("MNN", "cast", outcome)
     assert told == (
         ("cast: wrong numbers and dtype of y, float32 instead of bool", WRONG_NUMBERS)
         if differ
-        else ("cast: wrong dtype of y, float32 instead of bool", "MNN returns a wrong dtype from cast: float32 for bool (y)")
+        else (
+            "cast: wrong dtype of y, float32 instead of bool",
+            "MNN returns a wrong dtype from cast: float32 for bool (y)",
+        )
     )
 
 

@@ -1,8 +1,9 @@
 """What a screen excuses is asked about once more where its excuse does not hold, at the end of a run.
 
 A call that was excused as rounding of a sum (opera.oracle.conditioning.rounding) is asked about in float32 where its floats
-are narrower, and with a longer axis, and one that draws at random at settings that leave nothing to chance. What is wrong then,
-and no screen explains, becomes a test of its own (opera.triage.reducer.hidden.store).
+are narrower, with a longer axis, and by a cast to its floats; one that draws at random at settings that leave nothing to
+chance; and one whose result is undefined with numbers for which it is defined. What is wrong then, and no screen explains,
+becomes a test of its own (opera.triage.reducer.hidden.store).
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from functools import partial
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
+from opera import libraries
 from opera.errors import OperaError
+from opera.oracle import domains
 from opera.oracle.conditioning import OF_SUMS
-from opera.oracle.screens import ILL_CONDITIONED, NONDETERMINISTIC
-from opera.programs.program import Instance, Program, parse
+from opera.oracle.screens import ILL_CONDITIONED, NONDETERMINISTIC, UNDEFINED
+from opera.programs.program import Instance, Operand, Program, parse
 from opera.programs.values import RandomTensor, Tensor
 from opera.programs.verdicts import INCONSISTENT, SCREENED, UNSTABLE, Outcome
 from opera.run.probe import Probe, Question
@@ -27,6 +31,7 @@ from opera.store import examined, tests
 from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
+from opera.triage import refilled
 from opera.triage.reducer import certain, hidden, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.longer import longer
@@ -35,15 +40,21 @@ from opera.triage.shrink.minimise import Spent
 
 SECONDS = 20.0
 """What one may take."""
-NARROW = frozenset({"float16", "bfloat16"})
-"""Floats in which little tells a wrong formula from rounding."""
+NARROW = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""Floats in which little tells a wrong formula from rounding → the distance of two of them from 1 on."""
+QUARTERS = 64
+"""Numbers that are cast, from 1 on, each a quarter of that distance after the other: what is rounded in any other way than to
+the nearest, ties to even, differs."""
 WIDEST = "int64"
 """The dtype that holds all whole numbers of settings: a range from 2**24 + 1 on, which float32 does not hold."""
-WIDE, CERTAIN, LONGER = "in float32", "where nothing is left to chance", "longer"
+WIDE, CERTAIN, LONGER, DEFINED = "in float32", "where nothing is left to chance", "longer", "where it is defined"
+CAST = "cast"
 SAYS: Mapping[str, str] = {
     WIDE: "by more than rounding in float32",
     CERTAIN: CERTAIN,
     LONGER: "by more than rounding with a longer axis",
+    DEFINED: DEFINED,
+    CAST: "as a cast to its dtype is",
 }
 """What is told of the test that a program becomes, and how it is told where that was looked for, after "is wrong"."""
 
@@ -66,11 +77,24 @@ class Excuse(NamedTuple):
 
 def of_many(program: Program) -> Iterator[tuple[Program, str]]:
     """Yield a call in float32, if its floats are narrower: a formula that is wrong by a thousandth is so there, too, where
-    rounding is not; then with a longer axis."""
-    for narrow in sorted({x.dtype for x in smaller.leaves(program)} & NARROW):
-        program = smaller.as_dtype(program, narrow, simpler.FLOAT)
-        yield program, WIDE
-    yield from ((x, LONGER) for x in longer(program))
+    rounding is not; then with a longer axis; and a cast to these floats, for who computes in float32 does that at last."""
+    narrow, wide = sorted({x.dtype for x in smaller.leaves(program)} & NARROW.keys()), program
+    for dtype in narrow:
+        wide = smaller.as_dtype(wide, dtype, simpler.FLOAT)
+        yield wide, WIDE
+    yield from ((x, LONGER) for x in longer(wide))
+    yield from ((x, CAST) for dtype in narrow for x in _casts(program, dtype))
+
+
+def _casts(program: Program, dtype: str) -> Iterator[Instance]:
+    """Yield the library's call that casts float32 to a narrow dtype, given numbers that are rounded."""
+    library = libraries.get(program.library)
+    if not hasattr(library, "simplest") or not hasattr(library, "typed"):
+        return
+    numbers = Tensor.of(1 + np.arange(QUARTERS, dtype=simpler.FLOAT) * np.float32(NARROW[dtype] / 4))
+    for call in library.simplest(program, cast=libraries.Cast(simpler.FLOAT, dtype)):
+        if library.typed(dtype) in call.params.values():
+            yield msgspec.structs.replace(call, inputs=(Operand(call.inputs[0].name, numbers),))
 
 
 def certainly(program: Program) -> Iterator[tuple[Program, str]]:
@@ -83,6 +107,14 @@ def certainly(program: Program) -> Iterator[tuple[Program, str]]:
             yield from ((x, CERTAIN) for x in certain.forms(call))
 
 
+def defined(program: Program) -> Iterator[tuple[Program, str]]:
+    """Yield a call with numbers within the documented domains of its inputs, the nearest and from end to end, and a program
+    with 1, 2, ... for its own: a compiler that is wrong at the end of a domain is so of what lies beyond, too."""
+    made = list(domains.within(program)) if isinstance(program, Instance) else []
+    plain = refilled.counted(program)
+    yield from ((x, DEFINED) for x in (*made, *([plain] if plain is not None else [])))
+
+
 def _rounded(outcome: Outcome) -> bool:
     return outcome.details.get("screen") == ILL_CONDITIONED and OF_SUMS in outcome.details
 
@@ -91,12 +123,20 @@ def _drawn(outcome: Outcome) -> bool:
     return outcome.details.get("screen") == NONDETERMINISTIC
 
 
+def _undefined(outcome: Outcome) -> bool:
+    return outcome.details.get("screen") == UNDEFINED
+
+
 def _off(outcome: Outcome) -> float:
     off = outcome.details.get(OF_SUMS)
     return float(off) if isinstance(off, int | float) else 0.0
 
 
-EXCUSES = (Excuse(_rounded, (WIDE, LONGER), of_many, _off), Excuse(_drawn, (CERTAIN,), certainly, lambda _: 0.0))
+EXCUSES = (
+    Excuse(_rounded, (WIDE, LONGER, CAST), of_many, _off),
+    Excuse(_drawn, (CERTAIN,), certainly, lambda _: 0.0),
+    Excuse(_undefined, (DEFINED,), defined, lambda _: 0.0),
+)
 """What is asked about: a table, each outcome by the first that holds."""
 
 
@@ -144,7 +184,7 @@ def told(workspace: Workspace, found: Iterable[Verdict], operator: str) -> Itera
     known = examined.documents(workspace, examined.EXCUSED) if at else ()
     made = {tuple(x.document.decode().split(" ", 1)) for x in known if x.document}
     origins = tests.origins(workspace, {test for test, _ in made})
-    for test, how in sorted(x for x in made if origins[x[0]].operator == operator):
+    for test, how in sorted(x for x in made if x[1] == CAST or origins[x[0]].operator == operator):
         for x in stored.of_test(workspace, test):
             if x.finding and (x.frontend, how) in at:
                 yield f"{operator} on {x.frontend} is wrong {SAYS[how]}: {x.finding}"
@@ -164,7 +204,7 @@ def _wrong(
     made = list(why.beyond(program))
     for (x, how), now in zip(made, asker.look([x for x, _ in made]), strict=True):
         if now.verdict == UNSTABLE or (now.verdict, now.symptom) == (INCONSISTENT, "value"):
-            found = hidden.store(workspace, asker, verdict, x, how, excused=True)
+            found = hidden.store(workspace, asker, verdict, x, how, excused=how != CAST)
             return (found, how) if found is not None else None
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes  # noqa: F401 - NumPy learns bfloat16 of it
 import numpy as np
 import pytest
 from faults.onnx_faults import Silent
@@ -82,7 +83,8 @@ def test_an_excuse_is_one_of_what_a_screen_set_aside() -> None:
     assert of("ill-conditioned", **{OF_SUMS: 3.0}) == {excused.LONGER}
     assert of("nondeterministic") == {excused.CERTAIN}
     assert not of("ill-conditioned"), "its inputs were moved, no sum is in it"
-    assert of("undefined-behaviour") == of("nondeterministic", INCONSISTENT) == set()
+    assert of("undefined-behaviour") == {excused.DEFINED}
+    assert of("reference-disputed") == of("nondeterministic", INCONSISTENT) == set()
 
 
 def test_a_range_that_chance_hides_is_found_of_a_dtype_that_cannot_hold_it(
@@ -125,8 +127,46 @@ def test_narrow_floats_are_asked_about_in_float32_first(dtype: str) -> None:
     assert isinstance(call, Instance)
     (first, how), *rest = excused.of_many(call)
     assert how == excused.WIDE and first == call_of("ReduceSum")
-    assert rest and {x for _, x in rest} == {excused.LONGER}, "and then with a longer axis"
+    [*longer, (last, cast)] = rest
+    assert longer and {x for _, x in longer} == {excused.LONGER} and cast == excused.CAST, "then with a longer axis"
+    assert isinstance(last, Instance) and last.operator == "Cast" and isinstance(last.inputs[0].value, Tensor)
+    numbers = last.inputs[0].value.numbers()
+    rounded = numbers.astype(dtype).astype("f4")
+    kinds = {(x < y) - (x > y) for x, y in zip(numbers.tolist(), rounded.tolist(), strict=True)}
+    assert kinds == {-1, 0, 1}, "some are rounded up, some down, and some not"
     assert not [x for x, how in excused.of_many(call_of("ReduceSum")) if how == excused.WIDE]
+
+
+def colours(*numbers: float) -> Instance:
+    call = {"args": ["images"], "kwargs": []}
+    given = (Operand("images", Tensor.of(np.float32(numbers).reshape(1, -1, 3))),)
+    return Instance("keras", "keras.ops.image.hsv_to_rgb", {}, given, (), {"kind": "function", "call": call})
+
+
+def test_what_is_undefined_is_asked_about_where_it_is_defined() -> None:
+    """OpenVINO is wrong of a hue of 1, the nearest to 100; a hue of 1, 2, ... is outside, too, and the screens say so."""
+    nearest, spread, counted = (
+        x.inputs[0].value.numbers().ravel().tolist()  # type: ignore[union-attr]
+        for x, how in excused.defined(colours(100, -100, np.nan))
+        if how == excused.DEFINED
+    )
+    assert (nearest, spread, counted) == ([1, 0, 0], [0, 0.5, 1], [1, 2, 3])
+    assert [x for x, _ in excused.defined(colours(0, 0.5, 1))] == [colours(1, 2, 3)], "it is within already"
+    [(plain, _)] = excused.defined(call_of("Abs"))
+    assert isinstance(plain, Instance) and plain.inputs[0].value == Tensor.of(np.float32([1, 2]))
+
+
+@pytest.mark.full
+def test_a_bug_at_the_end_of_a_domain_is_found_of_what_lies_beyond(workspace: Workspace) -> None:
+    """OpenVINO takes a hue of 1 for none of six sectors: of 1.5, which is none, it is as wrong, and excused."""
+    for module in ("tensorflow", "openvino"):
+        pytest.importorskip(module)
+    of_hues = Captured(colours(*[1.5] * 9), Provenance("suite", "file", "of_hues"))
+    workspace.add_captured([of_hues])
+    stage.run(workspace, stage.Options(compilers=("openvino",), workers=1, limits=Limits(600.0)), Silent())
+    assert findings(workspace) == [] and list(verdicts.of_kind(workspace, SCREENED))
+    excused.show(workspace, 6000.0, 1)
+    assert {x.origins for x in findings(workspace)} == {("of_hues where it is defined",)}
 
 
 @pytest.mark.full
@@ -145,3 +185,22 @@ def test_a_wrong_formula_that_float16_hides_is_found_in_float32(workspace: Works
     excused.show(workspace, 600.0, 1)
     [found] = [x for x in findings(workspace) if x.id not in before]
     assert (found.verdict, found.origins) == (INCONSISTENT, ("of_half in float32",))
+
+
+@pytest.mark.full
+def test_a_cast_that_rounds_wrongly_is_found_of_what_is_excused_as_rounding(workspace: Workspace) -> None:
+    """OpenVINO cuts off what it should round up to bfloat16, where the last bit that is left is even."""
+    pytest.importorskip("openvino")
+    torch = pytest.importorskip("torch")
+    from opera.libraries.torch import calls
+
+    draw = torch.Generator().manual_seed(1)
+    given = [torch.randn(shape, generator=draw).mul(9).bfloat16() for shape in ((4, 6, 6), (4, 8, 3, 3), (8,))]
+    call = calls.instance("torch.nn.functional.conv_transpose2d", given, {"stride": 1})
+    workspace.add_captured([Captured(call, Provenance("suite", "file", "of_bfloat16"))])
+    stage.run(workspace, stage.Options(compilers=("openvino",), workers=1, limits=Limits(600.0)), Silent())
+    assert {x.outcome.details["screen"] for x in verdicts.of_kind(workspace, SCREENED)} == {"ill-conditioned"}
+    before = {x.id for x in findings(workspace)}
+    excused.show(workspace, 6000.0, 1)
+    [found] = [x for x in findings(workspace) if x.id not in before]
+    assert (found.verdict, found.operator, found.origins) == (INCONSISTENT, "torch.Tensor.to", ("of_bfloat16 cast",))
