@@ -47,17 +47,17 @@ GIVEN_AS = {
 def others(told: Page, outcome: Outcome) -> list[str]:
     """Return what others make of the same model, as blame asked of it; else what they showed of the test, if it is not reduced.
 
-    That numbers which others draw are not the reference's says nothing.
+    That numbers which others draw are not the reference's says nothing, nor that another run of a body gives others.
     """
     found = [
         f"{row.way} {CONFIRMS if row.right else f'gives {row.remark}'}"
         for row in (told.blame.evidence if told.blame is not None and blame.body(told.blame) else ())
-        if row.kind == BODY
+        if row.kind == BODY and (row.right or not drawn(outcome))
     ]
     failing: list[str] = []
     for row in told.asked:
         if row.kind in blame.OWN_WAYS:
-            found.append(f"the compiler itself {CONFIRMS}: {row.way}")
+            found.append(f"what the compiler imported {CONFIRMS}, evaluated otherwise: {row.way}")
             continue
         does = _does(row.shows)
         who = _who(row.way)

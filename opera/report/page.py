@@ -368,7 +368,8 @@ def _agreement(outcome: Outcome, manifest: Manifest | None, others: Sequence[Evi
     seen, right = outcome.details, [x for x in others if x.right]
     for x in right:
         how = f": {x.way}" if x.kind in blame.OWN_WAYS else f" ({x.remark})" if x.remark else ""
-        yield f"{'the compiler itself' if x.kind in blame.OWN_WAYS else x.way} agrees with them{how}"
+        who = "what the compiler imported, evaluated otherwise," if x.kind in blame.OWN_WAYS else x.way
+        yield f"{who} agrees with them{how}"
     random = manifest is not None and randomness.RANDOM in manifest.tags  # each may draw others
     yield from (f"{x.way} gives {x.remark}" for x in others if x.remark and not x.right and not random)
     if seen.get(AGREEING) and not right:

@@ -188,7 +188,8 @@ def sentence(
         case verdicts.OUT_OF_MEMORY:  # an exception: it may have asked for a negative number of bytes
             return f"{compiler} asks for more memory than there is {doing} {what}: {said(outcome)}"
         case verdicts.UNSTABLE if untouched(outcome):
-            return f"{compiler} does not write {outcome.details['output']} of {what}: it holds what was in that memory before"
+            of = f"{outcome.details['output']} of {what}"
+            return f"{compiler} returns {of} as it was in memory that nobody wrote: it varies with that from run to run"
         case verdicts.UNSTABLE:
             return f"{compiler} returns other outputs of {what} from run to run"
     return f"{outcome.verdict} of {compiler} on {what}: {said(outcome)}"
@@ -302,7 +303,7 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
         case verdicts.OUT_OF_MEMORY:
             return f"{doing} asks for more memory than there is: {_begins(outcome)}"
         case verdicts.UNSTABLE if untouched(outcome):
-            return f"{output} is never written"
+            return f"{output} is memory that nobody wrote"
         case verdicts.UNSTABLE:
             return "output varies from run to run"
     how = "is refused" if outcome.verdict == verdicts.REFUSED else f"fails to {verb}"

@@ -90,6 +90,13 @@ def test_openvino_s_col2im_has_two_spatial_axes(operator, says, wanted):
     assert held("openvino", operator, Outcome(CRASH, "load", "RuntimeError", says)) is wanted
 
 
+def test_openvino_s_topk_is_undefined_of_no_elements():
+    says = "TopK node with name 'functional_1/TopKV2' K (0) must be greater or equal to 1."
+    assert held("openvino", "keras.ops.top_k", Outcome(CRASH, "compile", "RuntimeError", says))
+    beyond = says.replace("K (0) must be greater or equal to 1", "K (3) cannot be greater than 2")
+    assert not held("openvino", "keras.ops.top_k", Outcome(CRASH, "compile", "RuntimeError", beyond))
+
+
 def test_tensorflow_lite_transforms_lengths_that_are_powers_of_two():
     says = "tflite/kernels/rfft2d.cc:121 IsPowerOfTwo(fft_length_data[1]) was not true."
     assert held("tflite", "keras.ops.rfft", Outcome(CRASH, "compile", "RuntimeError", says))

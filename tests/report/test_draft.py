@@ -42,7 +42,7 @@ from opera.store.rows import Verdict
 from opera.triage import blame
 from opera.triage.blame import Blame
 from opera.triage.contrasts import Contrast
-from opera.triage.evidence import Evidence
+from opera.triage.evidence import OTHERWISE, Evidence
 from opera.triage.findings import findings
 from opera.triage.known import Entry, Known
 from opera.triage.part import EXPORTER, LIBRARY
@@ -151,6 +151,12 @@ def test_who_confirms_is_told_of_the_model_that_is_shown_and_alike_everywhere(wo
         assert [others.CONFIRMS in x for x in others.others(shown, seen)] == [not held]
         drawn = Outcome(INCONSISTENT, "infer", "value", details={"drawn": "x", "why": "y"})
         assert not any("wrong" in x for x in others.others(shown, drawn)), "who draws other numbers is not wrong"
+    same, other = (Evidence("its body", "", x, blame.BODY) for x in (blame.ALIKE[0], OTHERWISE))
+    by_body = Blame(FINDING, finding.environment, test, "library", "so", (same, other))
+    for outcome, told in ((seen, [f"its body gives {x.remark}" for x in (same, other)]), (drawn, [])):
+        assert others.others(msgspec.structs.replace(shown, blame=by_body, asked=()), outcome) == told, (
+            "draws say nothing"
+        )
     near = msgspec.structs.replace(shown, asked=(Evidence("tvm 0.27.0", "passes", "", "other compiler", 1.5e-7),))
     assert others.others(near, seen) == ["TVM 0.27.0 gives the expected outputs (off by 1.5e-07 at most, relatively)"]
     for wrong, says in (

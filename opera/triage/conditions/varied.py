@@ -32,6 +32,8 @@ RANKS = (1, 2, 3, 4)
 """Ranks that two tensors are given, each with each."""
 LIMITED = ("uint8", "int8")
 """Dtypes of integers that are passed by a number that makes nothing large."""
+SEED = "seed"
+"""What is in the name of a parameter that seeds draws."""
 MOST, LEFT, LENGTHS = 12, 16, 4
 """Other values of one thing, and programs that are given what is left out, at most; and lengths that these are given."""
 
@@ -143,12 +145,12 @@ def told(
 
 def given(program: Instance, known: Mapping[str, Value]) -> list[Instance]:
     """Return a call that is given what it has no value of, each alone: a length of its tensors where its name says that it is a
-    size, else 1 and 2.0."""
+    size, else 1 and 2.0, and of a seed 0, which many take for none."""
     names = [x for x in arguments.unstated(program, known) if not simpler.is_type(x)]
     sized = [x for x in names if smaller.SIZED.search(x.rpartition(".")[2])]
     lengths = list(dict.fromkeys(size for leaf in smaller.leaves(program) for size in leaf.shape if size))
     pairs: list[tuple[Value, str]] = list(itertools.product(lengths[:LENGTHS], sized))
-    pairs += [(x, name) for name in names if name not in sized for x in (1, 2.0)]
+    pairs += [(x, name) for name in names if name not in sized for x in (1, 2.0, *((0,) if SEED in name else ()))]
     made = (smaller.given(program, name, x) for x, name in pairs)
     return list({x.id: x for x in made if x is not None}.values())[:LEFT]
 

@@ -345,3 +345,10 @@ def test_what_is_left_out_before_one_that_is_given_is_told_with_it() -> None:
         [Labelled(x, fails=bool(fails(x))) for x in seen], loud=True,
     )  # fmt: skip
     assert "step left out beside pad or wide" in found.circumstances and found.exact, found
+
+
+def test_a_seed_is_0_too_which_many_take_for_none() -> None:
+    """OpenVINO draws twice the same with ONNX's seed of 0 as without one: it is no matter of being left out."""
+    made = varied.given(call(x=I64([1, 2])), {"seed": None, "scale": None})
+    assert [x.params.get("seed") for x in made if "seed" in x.params] == [1, 2.0, 0]
+    assert [x.params.get("scale") for x in made if "scale" in x.params] == [1, 2.0]
