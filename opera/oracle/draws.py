@@ -49,6 +49,8 @@ UNCHANGED = "an input unchanged"
 """How it is told that nothing is drawn at all."""
 CONSTANT, ELEMENT = "constant", "element"
 """Tag of a finding where a random operator does not vary; kind of it where one element does not, and others do."""
+RANGE = "range"
+"""Kind of it where a number is outside of what may be drawn: wrong in one run, whatever varies."""
 CHOSEN = "chosen"
 """Law by which a random operator chooses among the numbers of an input."""
 UNLIKE = "unlike"
@@ -60,7 +62,7 @@ class Broken(msgspec.Struct, frozen=True):
 
     Attributes:
         why: In words; `output 0` is the first output.
-        kind: `range`: numbers below `low` or above `high`; `share`: the draws of `element` (all, where it is empty) differ in
+        kind: RANGE: numbers below `low` or above `high`; `share`: the draws of `element` (all, where it is empty) differ in
             what `how` says; ELEMENT: `element` is the same in all runs; `kept`: numbers that are neither 0 nor what `kept`
             says; empty where it takes more to see it.
         place: Place of the output.
@@ -91,7 +93,7 @@ class Broken(msgspec.Struct, frozen=True):
         why = re.sub(r"\boutput \d+\b", lambda x: named.get(x[0], x[0]), self.why)
         found: dict[str, Number] = {"why": why, "drawn": self.kind, "drawn_place": self.place}
         told: dict[str, dict[str, Any]] = {
-            "range": {"low": self.low, "high": self.high},
+            RANGE: {"low": self.low, "high": self.high},
             "share": {
                 "element": self.element,
                 "at": self.at,
@@ -180,7 +182,7 @@ def _range(draw: Draw, law: Law, given: Given, drawn: Array, dtype: str) -> Brok
     place = tuple(np.argwhere(bad)[0])
     least, most = float(low.min()), float(high.max())
     why = f"output 0 holds {_odd(float(drawn[place]), least, most)}; the documentation lets it draw {_bounds(law, least, most)}"
-    return Broken(why, "range" if not least <= drawn[place] <= most else "", low=least, high=most)
+    return Broken(why, RANGE if not least <= drawn[place] <= most else "", low=least, high=most)
 
 
 def _odd(number: float, least: float, most: float) -> str:
@@ -260,7 +262,7 @@ def _chosen(program: Instance, draw: Draw, drawn: Array, dtype: str) -> Broken |
         return None
     at, low, high = tuple(np.argwhere(odd)[0]), float(held[0]), float(held[-1])
     told = f"output 0 holds {drawn[at]:.6g}, which is no number of its input"
-    return Broken(told, "" if low <= drawn[at] <= high else "range", low=low, high=high)
+    return Broken(told, "" if low <= drawn[at] <= high else RANGE, low=low, high=high)
 
 
 def _kept(x: Array, share: Array) -> Array:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from opera.oracle import comparison as oracle
-from opera.oracle.draws import CONSTANT, ROUNDING, UNCHANGED, Broken
+from opera.oracle.draws import CONSTANT, RANGE, ROUNDING, UNCHANGED, Broken
 from opera.programs.migrated import Manifest
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import INCONSISTENT, UNSTABLE, Outcome
@@ -251,7 +251,7 @@ def beyond(drawn: list[list[Value]], actual: list[Value]) -> Broken | None:
         if np.isfinite(wanted).all() and not np.isfinite(given).all():
             odd = "NaN" if np.isnan(given).any() else "infinities"
             told = f"output {place} holds {odd}; no run of the reference draws such a number"
-            return Broken(told, "range", place, low=-sys.float_info.max, high=sys.float_info.max)
+            return Broken(told, RANGE, place, low=-sys.float_info.max, high=sys.float_info.max)
         wanted, given = wanted[np.isfinite(wanted)], given[np.isfinite(given)]
         if not wanted.size or not given.size:
             continue
@@ -262,7 +262,7 @@ def beyond(drawn: list[list[Value]], actual: list[Value]) -> Broken | None:
         if high > low and outside.max() > far * (high - low):
             told = f"output {place} holds numbers far outside of what the reference draws"
             told = f"{told}; that is {low:g} to {high:g} in {len(like)} runs"
-            return Broken(told, "range", place, low=low - far * (high - low), high=high + far * (high - low))
+            return Broken(told, RANGE, place, low=low - far * (high - low), high=high + far * (high - low))
     return None
 
 

@@ -159,6 +159,15 @@ def _random(
     if seed and runs.anew is not None and runs.anew != actual:
         why = f"with {seed}, two models that are compiled draw different numbers"
         return Screening("", {"why": why, "drawn": draws.SEED, "drawn_place": 0}, (draws.SEED,))
+    outside = draws.broken(
+        program, [actual]
+    )  # before all that takes it for drawn: memory that nobody wrote is constant, too
+    if (
+        outside is not None
+        and outside.kind == draws.RANGE
+        and not _reference_too(library, compiler, manifest, directory, program, inputs, 1, draws.RANGE)
+    ):
+        return Screening("", outside.numbers(manifest.outputs), (draws.UNLIKE,))
     repeated = bool(again) and all(x == actual for x in again)
     if again and not seed:
         known = [expected, *_drawn(library, compiler, manifest, directory, inputs)]

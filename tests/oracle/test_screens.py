@@ -146,6 +146,17 @@ def test_a_random_operator_that_is_the_same_in_every_run_is_a_finding(tmp_path):
     assert screen(tmp_path, manifest, instance, actual).reason == screens.NONDETERMINISTIC, "it was not computed again"
 
 
+@pytest.mark.parametrize(("number", "kind"), [(3.2514e35, draws.RANGE), (0.5, draws.CONSTANT)])
+def test_what_may_not_be_drawn_is_no_draw_that_does_not_vary(tmp_path, number, kind):
+    """OpenVINO does not write a RandomUniformLike without axes: as long as memory is the same, so is what it returns."""
+    manifest, instance = made(tmp_path, "RandomUniformLike", {"input": np.float32(1)})
+    actual = [Tensor.of(np.float32(number))]
+    runs = randomness.Runs((actual,) * 64, actual)
+    seen = outcome(manifest, tmp_path, actual, nondeterministic=False)
+    found = screens.screen(library, "openvino", manifest, tmp_path, instance, actual, seen, runs)
+    assert found.reason == "" and found.numbers["drawn"] == kind
+
+
 def test_a_few_random_elements_may_be_equal_by_chance(tmp_path):
     inputs = {"data": f32(1, 2, 3, 4), "ratio": np.float32(0.5), "training_mode": np.array(True)}
     manifest, instance = made(tmp_path, "Dropout", inputs, expected=f32(0, 4, 0, 8))

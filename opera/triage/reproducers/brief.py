@@ -53,7 +53,7 @@ PATIENCE = 15
 """Seconds in which a small model is loaded, compiled and run many times over."""
 WRITTEN = 160
 """Characters of what is expected up to which the script of what stops compares outputs, too."""
-LAWS = frozenset((draws.CONSTANT, draws.ELEMENT, draws.SEED, "range", "share"))
+LAWS = frozenset((draws.CONSTANT, draws.ELEMENT, draws.SEED, draws.RANGE, "share"))
 """What a short script can look at of numbers drawn at random (opera.oracle.draws.Broken)."""
 
 
