@@ -77,13 +77,14 @@ class Excuse(NamedTuple):
 
 def of_many(program: Program) -> Iterator[tuple[Program, str]]:
     """Yield a call in float32, if its floats are narrower: a formula that is wrong by a thousandth is so there, too, where
-    rounding is not; then with a longer axis; and a cast to these floats, for who computes in float32 does that at last."""
+    rounding is not; then with a longer axis; and a cast to each of such floats, for who computes in float32 does that at last:
+    of an operator one program alone is asked about, and it may hold the other."""
     narrow, wide = sorted({x.dtype for x in smaller.leaves(program)} & NARROW.keys()), program
     for dtype in narrow:
         wide = smaller.as_dtype(wide, dtype, simpler.FLOAT)
         yield wide, WIDE
     yield from ((x, LONGER) for x in longer(wide))
-    yield from ((x, CAST) for dtype in narrow for x in _casts(program, dtype))
+    yield from ((x, CAST) for dtype in NARROW if narrow for x in _casts(program, dtype))
 
 
 def _casts(program: Program, dtype: str) -> Iterator[Instance]:
