@@ -189,7 +189,7 @@ def sentence(
             return f"{compiler} asks for more memory than there is {doing} {what}: {said(outcome)}"
         case verdicts.UNSTABLE if untouched(outcome):
             of = f"{outcome.details['output']} of {what}"
-            return f"{compiler} returns {of} as it was in memory that nobody wrote: it varies with that from run to run"
+            return f"{compiler} returns {of} out of memory that nobody wrote: it varies with that from run to run"
         case verdicts.UNSTABLE:
             return f"{compiler} returns other outputs of {what} from run to run"
     return f"{outcome.verdict} of {compiler} on {what}: {said(outcome)}"
@@ -303,7 +303,7 @@ def _symptom(outcome: Outcome, verb: str, doing: str, what: str) -> str:
         case verdicts.OUT_OF_MEMORY:
             return f"{doing} asks for more memory than there is: {_begins(outcome)}"
         case verdicts.UNSTABLE if untouched(outcome):
-            return f"{output} is memory that nobody wrote"
+            return f"{output} is made of memory that nobody wrote"
         case verdicts.UNSTABLE:
             return "output varies from run to run"
     how = "is refused" if outcome.verdict == verdicts.REFUSED else f"fails to {verb}"

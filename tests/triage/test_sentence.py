@@ -405,8 +405,8 @@ def test_an_output_that_holds_what_fresh_memory_was_filled_with_was_never_writte
     seen = {"output": "y", "actual": actual, "expected": 0, "differing": differing, "elements": 2, "index": "[0]"}
     outcome = Outcome(verdict, "infer", "unstable", details=seen)
     assert untouched(outcome) is told
-    assert ("y is memory that nobody wrote" in title("Tile", outcome)) is told
-    assert ("returns y of Tile as it was in memory that nobody wrote" in sentence("TVM", "Tile", outcome)) is told
+    assert ("y is made of memory that nobody wrote" in title("Tile", outcome)) is told
+    assert ("returns y of Tile out of memory that nobody wrote" in sentence("TVM", "Tile", outcome)) is told
 
 
 @pytest.mark.parametrize(
