@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 import numpy as np
 
+from opera.errors import CorpusError
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import RandomTensor, Tensor, Value
 
@@ -42,15 +44,18 @@ def longer(program: Program) -> Iterator[Program]:
     for axis in sorted(range(len(first.shape)), key=lambda n: -first.shape[n]):
         length = first.shape[axis]
         for together in (False, True) if 1 < length < LONG else ():
-            for least, most in ranges:
-                inputs = tuple(
-                    _stretched(x, length, axis, together, x is floats[0], (least, most)) for x in program.inputs
-                )
-                made = msgspec.structs.replace(program, inputs=inputs)
-                if made.id not in seen and _most(made) <= MOST:
-                    seen.add(made.id)
-                    yield made
-    yield from (x for span in ranges if (x := _enlarged(program, floats[0], span)) is not None and _most(x) <= MOST)
+            for span in ranges:
+                with suppress(CorpusError):  # no tensor may be as large
+                    inputs = tuple(_stretched(x, length, axis, together, x is floats[0], span) for x in program.inputs)
+                    made = msgspec.structs.replace(program, inputs=inputs)
+                    if made.id not in seen and _most(made) <= MOST:
+                        seen.add(made.id)
+                        yield made
+    for span in ranges:
+        with suppress(CorpusError):
+            enlarged = _enlarged(program, floats[0], span)
+            if enlarged is not None and _most(enlarged) <= MOST:
+                yield enlarged
 
 
 def _most(program: Instance) -> int:

@@ -36,6 +36,12 @@ def test_both_operands_of_a_product_become_long_together() -> None:
     assert ((2, 1000), (1000, 4)) in found and ((2, 1000), (3, 4)) in found and ((1000, 3), (3, 4)) in found
 
 
+def test_a_tensor_that_would_be_too_large_for_any_ends_nothing() -> None:
+    """A weight of 2 x 3 x 3 x 3 would have two billion numbers: nothing at all was asked of such a convolution."""
+    found = [tuple(y.value.shape for y in x.inputs) for x in longer.longer(call((1, 3, 3), (2, 3, 3, 3)))]  # type: ignore[union-attr]
+    assert {first for first, _ in found} == {(1, 1000, 3), (1, 3, 1000)} and {x for _, x in found} == {(2, 3, 3, 3)}
+
+
 def test_what_says_how_long_a_frame_is_grows_with_the_signal() -> None:
     """An STFT of a longer signal has more frames, each as long as before: nothing of what is summed up grows."""
     signal, window = (
