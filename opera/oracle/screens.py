@@ -159,9 +159,8 @@ def _random(
     if seed and runs.anew is not None and runs.anew != actual:
         why = f"with {seed}, two models that are compiled draw different numbers"
         return Screening("", {"why": why, "drawn": draws.SEED, "drawn_place": 0}, (draws.SEED,))
-    outside = draws.broken(
-        program, [actual]
-    )  # before all that takes it for drawn: memory that nobody wrote is constant, too
+    # before all that takes a number for drawn: memory that nobody wrote is the same from run to run, too
+    outside = draws.broken(program, [actual])
     if (
         outside is not None
         and outside.kind == draws.RANGE

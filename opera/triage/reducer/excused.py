@@ -54,7 +54,7 @@ SAYS: Mapping[str, str] = {
     CERTAIN: CERTAIN,
     LONGER: "by more than rounding with a longer axis",
     DEFINED: DEFINED,
-    CAST: "as a cast to its dtype is",
+    CAST: "of numbers that are rounded",
 }
 """What is told of the test that a program becomes, and how it is told where that was looked for, after "is wrong"."""
 
@@ -180,7 +180,8 @@ def show(workspace: Workspace, seconds: float, workers: int) -> None:
 
 
 def told(workspace: Workspace, found: Iterable[Verdict], operator: str) -> Iterator[str]:
-    """Yield of excused verdicts of an operator where it is wrong and the excuse does not hold, as a finding."""
+    """Yield of excused verdicts of an operator where it, or a cast to floats as narrow, is wrong and the excuse does not hold,
+    as a finding."""
     at = {(x.frontend, how) for x in found if (why := of(x.outcome)) is not None for how in why.hows}
     known = examined.documents(workspace, examined.EXCUSED) if at else ()
     made = {tuple(x.document.decode().split(" ", 1)) for x in known if x.document}
@@ -188,7 +189,7 @@ def told(workspace: Workspace, found: Iterable[Verdict], operator: str) -> Itera
     for test, how in sorted(x for x in made if x[1] == CAST or origins[x[0]].operator == operator):
         for x in stored.of_test(workspace, test):
             if x.finding and (x.frontend, how) in at:
-                yield f"{operator} on {x.frontend} is wrong {SAYS[how]}: {x.finding}"
+                yield f"{origins[test].operator} on {x.frontend} is wrong {SAYS[how]}: {x.finding}"
 
 
 def _wrong(

@@ -208,3 +208,6 @@ def test_a_cast_that_rounds_wrongly_is_found_of_what_is_excused_as_rounding(work
     excused.show(workspace, 6000.0, 1)
     [found] = [x for x in findings(workspace) if x.id not in before]
     assert (found.verdict, found.operator, found.origins) == (INCONSISTENT, "torch.Tensor.to", ("of_bfloat16 cast",))
+    aside = next(iter(verdicts.of_kind(workspace, SCREENED)))
+    [told] = excused.told(workspace, [aside], "torch.nn.functional.conv_transpose2d")
+    assert told == f"torch.Tensor.to on openvino-torch is wrong of numbers that are rounded: {found.id}"
