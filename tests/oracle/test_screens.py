@@ -10,7 +10,7 @@ from screened import SEEN, Answers, asked_of, f32, made, outcome, screen
 
 from opera.libraries.onnx import library, references
 from opera.oracle import comparison as oracle
-from opera.oracle import domains, draws, randomness, screens, ties
+from opera.oracle import draws, randomness, screens, ties
 from opera.oracle.opinions import Opinion
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand
@@ -219,28 +219,6 @@ def test_a_program_without_a_declaration_has_no_ties():
     operands = (Operand("X", Tensor.of(f32(0.5))),)
     other = Instance("onnx", "Exp", {}, operands, ("y",), {})
     assert ties.exact(other, (1,)) is None and ties.untied(other) is None
-
-
-def test_inputs_outside_a_documented_domain():
-    def of(*numbers):
-        operands = (Operand("images", Tensor.of(np.float32(numbers).reshape(1, 1, -1))),)
-        return domains.outside(Instance("keras", "keras.ops.image.hsv_to_rgb", {}, operands, (), {}))
-
-    assert of(0.0, 0.5, 1.0) == ""
-    assert "2 of 3 elements" in of(-0.1, 0.5, 1.1) and "only well defined" in of(2, 2, 2)
-    assert of(np.nan, 0, 0)
-    assert all(
-        domain.source.startswith("https://") for name in ("keras", "onnx", "torch") for domain in domains.declared(name)
-    )
-
-
-def test_a_domain_may_be_what_a_parameter_says():
-    def of(low, **params):
-        operands = (Operand("data", Tensor.of(np.float32([low, 1]))),)
-        return domains.outside(Instance("keras", "keras.layers.RandomPosterization", params, operands, (), {}))
-
-    assert "outside [0, 255]" in of(-1) and of(0) == ""
-    assert of(0.5, value_range=[1.0, 0.5]) == "" and "outside [0.5, 1]" in of(0, value_range=[1.0, 0.5])
 
 
 def test_undefined_behaviour_says_why(tmp_path):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
+from functools import partial
 
 import msgspec
 import numpy as np
 
-from opera.errors import CorpusError
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import RandomTensor, Tensor, Value
+from opera.triage.shrink import smaller
 
 LONG, MOST = 1000, 200_000
 """How long an axis becomes, and elements that a tensor may have then."""
@@ -40,22 +40,29 @@ def longer(program: Program) -> Iterator[Program]:
         return
     low, high = _range(first)
     ranges = [(low, high), *([(-1.0, 1.0)] if low * high >= 0 else [])]
+    steps = [
+        partial(_with_axis, axis=axis, together=together, span=span)
+        for axis in sorted(range(len(first.shape)), key=lambda n: -first.shape[n])
+        for together in ((False, True) if 1 < first.shape[axis] < LONG else ())
+        for span in ranges
+    ]
     seen = {program.id}
-    for axis in sorted(range(len(first.shape)), key=lambda n: -first.shape[n]):
-        length = first.shape[axis]
-        for together in (False, True) if 1 < length < LONG else ():
-            for span in ranges:
-                with suppress(CorpusError):  # no tensor may be as large
-                    inputs = tuple(_stretched(x, length, axis, together, x is floats[0], span) for x in program.inputs)
-                    made = msgspec.structs.replace(program, inputs=inputs)
-                    if made.id not in seen and _most(made) <= MOST:
-                        seen.add(made.id)
-                        yield made
-    for span in ranges:
-        with suppress(CorpusError):
-            enlarged = _enlarged(program, floats[0], span)
-            if enlarged is not None and _most(enlarged) <= MOST:
-                yield enlarged
+    for step in (*steps, *(partial(_enlarged, span=span) for span in ranges)):
+        made = smaller.applied(partial(step, first=floats[0]), program)  # nothing where no tensor may be as large
+        if isinstance(made, Instance) and made.id not in seen and _most(made) <= MOST:
+            seen.add(made.id)
+            yield made
+
+
+def _with_axis(
+    program: Program, first: Operand, axis: int, together: bool, span: tuple[float, float]
+) -> Instance | None:
+    """Return a call with a longer axis of its first tensor of floats, alone or with all that are as long."""
+    if not isinstance(program, Instance) or not isinstance(first.value, Tensor | RandomTensor):
+        return None
+    length = first.value.shape[axis]
+    inputs = tuple(_stretched(x, length, axis, together, x is first, span) for x in program.inputs)
+    return msgspec.structs.replace(program, inputs=inputs)
 
 
 def _most(program: Instance) -> int:
@@ -63,9 +70,11 @@ def _most(program: Instance) -> int:
     return max(math.prod(x.value.shape) for x in program.inputs if isinstance(x.value, Tensor | RandomTensor))
 
 
-def _enlarged(program: Instance, first: Operand, span: tuple[float, float]) -> Instance | None:
+def _enlarged(program: Program, first: Operand, span: tuple[float, float]) -> Instance | None:
     """Return a call with FACTOR times as many numbers along the first tensor's longest axis and in other lists of floats, and
     FACTOR times each whole number that is more than 1; None where there is no such number."""
+    if not isinstance(program, Instance):
+        return None
     params = {name: _larger(value) for name, value in program.params.items()}
     inputs, said = list[Operand](), params != program.params
     for x in program.inputs:
