@@ -398,7 +398,8 @@ def _shares(
 ) -> Broken | None:
     """Return which draws are too often, or too seldom, at most so large: of one element, or of all with its parameters.
 
-    First comes an element that is the same in all runs: that is seen again, while a share is another one each time.
+    First comes an element that is the same in all runs where the others are drawn as they should be: that is seen again, while a
+    share is another one each time. Where the others are drawn wrongly, too, chance may leave one of them as it was.
 
     `where` are the places of elements in the output, where they are some of it; `dropped`: drawn is whether one is not 0.
     """
@@ -409,8 +410,12 @@ def _shares(
     places = np.argwhere(np.ones(drawn.shape[1:], dtype=bool)) if where is None else where
     pooled = not law.whole and not blocks and len(groups) != 1  # none: there are too many sets
     bound = CHANCE / max(1, len(groups) + len(single) + pooled)
-    stuck = [x for x in single if (flat[:, x] == flat[0, x]).all()]
-    first = stuck if len(stuck) < len(single) else []
+    still = (flat == flat[0]).all(0)
+    first = [x for x in single if still[x[0]]] if not still.all() else []
+    if first:
+        vary = {name: value[~still] for name, value in own.items()}
+        if _shares(law, vary, flat[:, ~still], dtype, blocks=blocks, dropped=dropped) is not None:
+            first = []
     for elements in (*first, *groups, *single):
         values = flat[:, elements].ravel()
         each = {name: value[elements[0]] for name, value in own.items()}

@@ -153,6 +153,19 @@ def test_one_element_that_is_always_dropped_is_seen(ratio):
     assert not why(program, lambda g: dropped(g, ratio))
 
 
+def test_an_element_that_chance_leaves_as_it_was_is_not_told_where_all_are_drawn_wrongly():
+    """ONNX Runtime's Bernoulli draws 1 - p, as the reference evaluator does: of p = 0.96 it mostly gave no 1 in 65 runs."""
+    p = np.array([0.55, 0.72, 0.6, 0.42, 0.89, 0.96], dtype=np.float32)
+
+    def others(generator):
+        drawn = (generator.random(6) > p).astype(np.float32)
+        drawn[5] = 0
+        return drawn
+
+    told = why(call("onnx", "Bernoulli", {"input": p}), others)
+    assert "is 1 in about" in told and "same in every run" not in told
+
+
 def test_false_alarms_are_as_rare_as_stated(monkeypatch):
     """At one in twenty the bound tells of 200 right programs at most a twentieth; it is conservative."""
     monkeypatch.setattr(draws, "CHANCE", 0.05)
