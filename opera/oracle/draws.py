@@ -398,8 +398,8 @@ def _shares(
 ) -> Broken | None:
     """Return which draws are too often, or too seldom, at most so large: of one element, or of all with its parameters.
 
-    First comes an element that is the same in all runs where the others are drawn as they should be: that is seen again, while a
-    share is another one each time. Where the others are drawn wrongly, too, chance may leave one of them as it was.
+    First comes an element that is the same in all runs where the others are drawn as they should be: that is seen again, while
+    a share is another one each time. Where the others are drawn wrongly, too, chance may leave one of them as it was.
 
     `where` are the places of elements in the output, where they are some of it; `dropped`: drawn is whether one is not 0.
     """

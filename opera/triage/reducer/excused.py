@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from opera import libraries
-from opera.errors import OperaError
+from opera.errors import CorpusError, InvalidTest, NoAnswer, NotInstalled, UsageError
 from opera.oracle import domains
 from opera.oracle.conditioning import OF_SUMS
 from opera.oracle.screens import ILL_CONDITIONED, NONDETERMINISTIC, UNDEFINED
@@ -160,9 +160,9 @@ def ask(workspace: Workspace, probe: Probe, seconds: float) -> Iterator[tuple[Ve
             return
         found = None
         try:
-            with suppress(OperaError):  # its environment is gone
+            with suppress(NotInstalled, UsageError):  # its environment is gone
                 found = _wrong(workspace, probe, verdict, why, parse(msgspec.json.decode(programs[verdict.test])))
-        except Spent:  # nothing is known of it, and the next run asks again
+        except (Spent, NoAnswer):  # nothing is known of it, and the next run asks again
             continue
         made = b"" if found is None else f"{found[0].test} {found[1]}".encode()
         examined.save(workspace, examined.EXCUSED, examined.Examined("", verdict.environment, verdict.test, made))
@@ -203,12 +203,18 @@ def _wrong(
     asker = Asker(probe, question, None, witness.beside(workspace, verdict))
     asker.look([program])  # a compiler that must be started first takes nobody's time
     asker.budget = Budget(SECONDS)
-    made = list(why.beyond(program))
+    made = list(_beyond(why, program))
     for (x, how), now in zip(made, asker.look([x for x, _ in made]), strict=True):
         if now.verdict == UNSTABLE or (now.verdict, now.symptom) == (INCONSISTENT, "value"):
             found = hidden.store(workspace, asker, verdict, x, how, excused=how != CAST)
             return (found, how) if found is not None else None
     return None
+
+
+def _beyond(why: Excuse, program: Program) -> Iterator[tuple[Program, str]]:
+    """Yield the programs for which an excuse is none, up to one that cannot be made."""
+    with suppress(CorpusError, InvalidTest):
+        yield from why.beyond(program)
 
 
 def _excused(workspace: Workspace) -> list[tuple[Verdict, Excuse]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import ml_dtypes  # noqa: F401 - NumPy learns bfloat16 of it
 import numpy as np
 import pytest
 from faults.onnx_faults import Silent
 
+from opera.errors import CorpusError, NoAnswer
 from opera.oracle.conditioning import OF_SUMS
 from opera.programs import degenerate
-from opera.programs.program import Captured, Instance, Operand, Provenance
+from opera.programs.program import Captured, Instance, Operand, Program, Provenance
 from opera.programs.values import Tensor
 from opera.programs.verdicts import INCONSISTENT, SCREENED, Limits, Outcome
 from opera.report import show
@@ -37,7 +40,10 @@ def test_angles_that_are_never_reduced_are_found_of_a_thousand_numbers(
     with monkeypatch.context() as hurried:
         hurried.setattr(excused, "SECONDS", 0.0)
         excused.show(workspace, 600.0, 1)
-    assert findings(workspace) == [], "there was no time: it is asked about again"
+    with monkeypatch.context() as silent:
+        silent.setattr(excused, "longer", unanswered)
+        excused.show(workspace, 600.0, 1)
+    assert findings(workspace) == [], "there was no time, or no answer: it is asked about again"
     excused.show(workspace, 600.0, 1)
     [found] = findings(workspace)
     assert found.origins == ("of_ten longer",) and found.id in capsys.readouterr().out
@@ -47,6 +53,22 @@ def test_angles_that_are_never_reduced_are_found_of_a_thousand_numbers(
         assert f"is wrong by more than rounding with a longer axis: {found.id}" in capsys.readouterr().out
     with Probe.of(workspace, workers=1) as probe:
         assert not list(excused.ask(workspace, probe, 600.0)), "each is asked about once"
+
+
+def unanswered(program: Program) -> Iterator[Program]:
+    raise NoAnswer("nobody was asked")
+
+
+def test_a_program_that_cannot_be_made_ends_no_question_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Instance("onnx", "Neg", {}, (Operand("x", Tensor.of(np.ones(2, "f4"))),), ("y",), {"opset": {"": 19}})
+
+    def too_large(program: Program) -> Iterator[Program]:
+        yield program
+        raise CorpusError("no tensor may be so large")
+
+    monkeypatch.setattr(excused, "longer", too_large)
+    why = excused.of(Outcome(SCREENED, details={"screen": "ill-conditioned", OF_SUMS: 4.0}))
+    assert why is not None and list(excused._beyond(why, call)) == [(call, excused.LONGER)]
 
 
 def like(dtype: str) -> Instance:
