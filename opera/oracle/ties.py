@@ -23,8 +23,9 @@ LARGEST = 1 << 16
 def exact(program: Program, shape: tuple[int, ...]) -> Array | None:
     """Return which elements of the result of a program of one call are exact ties; None where that is not told.
 
-    An operator is declared with the input that it rounds, and the one that it divides it by first, if it does. A divisor of one
-    dimension stands along `axis`, one of more is repeated along it (blocks).
+    An operator is declared with the input that it rounds, and the one that it divides it by first, if it does, or the number of
+    `steps` into which the range of the input, and 0, is divided. A divisor of one dimension stands along `axis`, one of more is
+    repeated along it (blocks).
     """
     found = _rounded(program, shape)
     return None if found is None else _ties(*found[1:])
@@ -58,6 +59,10 @@ def _rounded(program: Program, shape: tuple[int, ...]) -> tuple[str, Array, Arra
     numerator, divisor = _input(program, declared["of"]), _input(program, declared.get("by", ""))
     if numerator is None or numerator.shape != shape or (declared.get("by") and divisor is None):
         return None
+    if steps := declared.get("steps"):
+        divisor = _step(numerator, steps)
+        if divisor is None:
+            return None
     spread = None if divisor is None else _along(divisor, shape, program.params.get("axis", 1))
     if divisor is not None and spread is None:
         return None
@@ -70,6 +75,13 @@ def _input(program: Instance, name: str) -> Array | None:
             value = operand.value.tensor() if isinstance(operand.value, RandomTensor) else operand.value
             return value.numbers().astype(np.float64)
     return None
+
+
+def _step(numbers: Array, steps: int) -> Array | None:
+    """Return the range of numbers, and 0, over so many steps, where float32 holds it: else it is rounded before any of them."""
+    ends = [Fraction(float(of(numbers, initial=0.0))) for of in (np.max, np.min) if np.isfinite(numbers).all()]
+    step = (ends[0] - ends[1]) / steps if ends else Fraction(0)
+    return np.array(float(step)) if step and Fraction(float(np.float32(float(step)))) == step else None
 
 
 def _along(divisor: Array, shape: tuple[int, ...], axis: object) -> Array | None:

@@ -19,6 +19,8 @@ PRIME = 7
 SIGNED = (1.25, -0.75, 2.5, -1.625, 0.375, -2.125, 3.5)
 """Fractions of both signs, which repeat along few axes: whole numbers, and such as are positive alone, may be right whatever is
 computed of them."""
+BYTE = 255
+"""What the numbers of a byte span: numbers that do, and are as far apart as its own, are quantised by a scale of exactly 1."""
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 """Dtypes that hold these."""
 
@@ -59,6 +61,21 @@ def signed(program: Program) -> Program | None:
         if not _is_free(leaf):
             return leaf
         return simpler.numbered(np.resize(np.roll(SIGNED, -next(begins)), leaf.shape), leaf.dtype)
+
+    return _refilled(program, program, fill)
+
+
+def halves(program: Program) -> Program | None:
+    """Return a program with 0, 255, and the numbers in the middle of two integers from 1/2 on in its tensors of several floats,
+    and 1 in those of one: what is rounded to integers is an exact tie, be it divided by a scale that is given or by that of
+    its own range. None where there are none."""
+
+    def fill(leaf: Tensor, _: Tensor) -> smaller.Leaf:
+        if not _is_free(leaf):
+            return leaf
+        count = math.prod(leaf.shape)
+        numbers = np.concatenate([[0.0, BYTE], np.arange(count) % BYTE + 0.5])[:count]
+        return simpler.numbered((numbers if count > 1 else np.ones(count)).reshape(leaf.shape), leaf.dtype)
 
     return _refilled(program, program, fill)
 

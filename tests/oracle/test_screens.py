@@ -3,14 +3,11 @@
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from screened import SEEN, Answers, asked_of, f32, made, outcome, screen
 
 from opera.libraries.onnx import library, references
 from opera.oracle import comparison as oracle
-from opera.oracle import draws, randomness, screens, ties
+from opera.oracle import draws, randomness, screens
 from opera.oracle.opinions import Opinion
 from opera.programs import migrated
 from opera.programs.program import Captured, Instance, Operand
@@ -179,46 +176,6 @@ def test_a_tie_that_is_exact_is_decided(tmp_path):
     assert migrated.read_values(tmp_path / "tie", "expected")[0].array().tolist() == [1, 1]
     assert screen(tmp_path / "tie", manifest, instance, np.uint8([0, 1])).reason == ""
     assert screen(tmp_path / "tie", manifest, instance, np.uint8([1, 0])).reason == screens.ILL_CONDITIONED
-
-
-def test_ties_are_found_along_an_axis_and_in_blocks():
-    def of(x, scale, **params):
-        operands = (Operand("x", Tensor.of(np.float32(x))), Operand("y_scale", Tensor.of(np.float32(scale))))
-        program = Instance("onnx", "QuantizeLinear", params, operands, ("y",), {"opset": {"": 21}})
-        return ties.exact(program, np.shape(x)).tolist()
-
-    assert of([[1, 3], [1, 3]], [2, 6], axis=0) == [[True, True], [False, True]]
-    assert of([[1, 3], [1, 3]], [2, 6]) == [[True, True], [True, True]]
-    assert of([[1, 3, 5, 1]], [[2, 10]], axis=1, block_size=2) == [[True, True, True, False]]
-    assert of([0.5, 1.5, np.inf, np.nan, 0.25], 1.0) == [True, True, False, False, False]
-    assert of([0.1], 0.2) == [True], "0.1 and 0.2 are the same but for a power of two"
-    assert of([0.3], 0.2) == [False], "in float32 the quotient is no tie, though it rounds to one"
-
-
-@given(
-    arrays.arrays(
-        np.float32, st.sampled_from([(), (0,), (2, 3)]), elements=st.sampled_from([0, 0.25, 0.5, 1.5, 3, -2.5, np.inf])
-    ),
-    st.sampled_from([1, 2, 0.5]),
-)
-def test_what_is_untied_has_no_ties_and_is_else_what_it_was(x, scale):
-    def program(x):
-        operands = (Operand("x", Tensor.of(x)), Operand("y_scale", Tensor.of(np.float32(scale))))
-        return Instance("onnx", "QuantizeLinear", {}, operands, ("y",), {"opset": {"": 21}})
-
-    tied = ties.exact(program(x), x.shape)
-    found = ties.untied(program(x))
-    assert (found is None) == (not tied.any())
-    if found is not None:
-        name, numbers = found
-        assert name == "x" and (numbers[~tied] == x[~tied]).all()
-        assert not ties.exact(program(numbers.astype(np.float32)), x.shape).any()
-
-
-def test_a_program_without_a_declaration_has_no_ties():
-    operands = (Operand("X", Tensor.of(f32(0.5))),)
-    other = Instance("onnx", "Exp", {}, operands, ("y",), {})
-    assert ties.exact(other, (1,)) is None and ties.untied(other) is None
 
 
 def test_undefined_behaviour_says_why(tmp_path):

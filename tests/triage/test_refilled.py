@@ -25,6 +25,14 @@ def test_fractions_of_both_signs_begin_elsewhere_in_each_tensor() -> None:
     assert {-1.0, 1.0} == set(np.sign(one - other)) and integers.tolist() == [0, 1]
 
 
+def test_what_is_rounded_is_an_exact_tie_of_its_own_range_and_of_a_scale_of_one() -> None:
+    """OpenVINO's DynamicQuantizeLinear divides by a scale of 1.0000001 where that is 1, and rounds 2.5 up."""
+    made = refilled.halves(call(np.float32([[9, 8], [7, 6], [5, 4]]), np.float32(0.3), np.uint8(3)))
+    assert made is not None
+    assert [x.value.array().tolist() for x in made.inputs] == [[[0, 255], [0.5, 1.5], [2.5, 3.5]], 1, 3]  # type: ignore[union-attr]
+    assert refilled.halves(made) is None and refilled.halves(call(np.int64([1, 2]))) is None
+
+
 @pytest.mark.parametrize(
     ("own", "other", "expected"),
     [
