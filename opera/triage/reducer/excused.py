@@ -1,17 +1,17 @@
 """What a screen excuses is asked about once more where its excuse does not hold, at the end of a run.
 
-A call that was excused as rounding of a sum (opera.oracle.conditioning.rounding) is asked about in float32 where its floats
-are narrower, with a longer axis, and by a cast to its floats; one whose result a last bit of its inputs moves as far with
-plain numbers; one that draws at random at settings that leave nothing to chance; and one whose result is undefined with numbers
-for which it is defined. What is wrong then, and no screen explains,
-becomes a test of its own (opera.triage.reducer.hidden.store).
+A call that was excused as rounding of a sum (opera.oracle.conditioning.rounding) is asked about in wider floats, with a
+longer axis, and by a cast to its floats; one whose result a last bit of its inputs moves as far in wider floats and with plain
+numbers; one that draws at random at settings that leave nothing to chance; and one whose result is undefined with numbers for
+which it is defined. What is wrong then, and no screen explains, becomes a test of its own
+(opera.triage.reducer.hidden.store).
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -48,10 +48,13 @@ QUARTERS = 64
 the nearest, ties to even, differs."""
 WIDEST = "int64"
 """The dtype that holds all whole numbers of settings: a range from 2**24 + 1 on, which float32 does not hold."""
+WIDER = "float64"
+"""Floats in which a number that was rounded to float32 shows."""
 WIDE, CERTAIN, LONGER, DEFINED = "in float32", "where nothing is left to chance", "longer", "where it is defined"
-CAST, PLAIN = "cast", "of plain numbers"
+CAST, PLAIN, DOUBLE = "cast", "of plain numbers", "in float64"
 SAYS: Mapping[str, str] = {
     WIDE: "by more than rounding in float32",
+    DOUBLE: "by more than rounding in float64",
     CERTAIN: CERTAIN,
     LONGER: "by more than rounding with a longer axis",
     DEFINED: DEFINED,
@@ -78,20 +81,24 @@ class Excuse(NamedTuple):
 
 
 def of_many(program: Program) -> Iterator[tuple[Program, str]]:
-    """Yield a call in float32, if its floats are narrower: a formula that is wrong by a thousandth is so there, too, where
-    rounding is not; then with a longer axis; and a cast to each of such floats, for who computes in float32 does that at last:
-    of an operator one program alone is asked about, and it may hold the other."""
-    wider = list(_wider(program))
-    yield from ((x, WIDE) for x in wider)
-    yield from ((x, LONGER) for x in longer(wider[-1] if wider else program))
-    yield from ((x, CAST) for dtype in NARROW if wider for x in _casts(program, dtype))
+    """Yield a call in wider floats; then with a longer axis; and a cast to each of the narrow ones, if it has such, for who
+    computes in float32 does that at last: of an operator one program alone is asked about, and it may hold the other."""
+    wide = program
+    for x, how in _wider(program):
+        wide = x if how == WIDE else wide
+        yield x, how
+    yield from ((x, LONGER) for x in longer(wide))
+    yield from ((x, CAST) for dtype in NARROW if wide is not program for x in _casts(program, dtype))
 
 
-def _wider(program: Program) -> Iterator[Program]:
-    """Yield a program in float32 in place of each narrower float that it has."""
+def _wider(program: Program) -> Iterator[tuple[Program, str]]:
+    """Yield a program in float32 in place of each narrower float that it has, and in float64 in place of that: a formula that
+    is wrong by a thousandth, or a billionth, is so there, too, where rounding is not."""
     for dtype in sorted({x.dtype for x in smaller.leaves(program)} & NARROW.keys()):
         program = smaller.as_dtype(program, dtype, simpler.FLOAT)
-        yield program
+        yield program, WIDE
+    if any(x.dtype == simpler.FLOAT for x in smaller.leaves(program)):
+        yield smaller.as_dtype(program, simpler.FLOAT, WIDER), DOUBLE
 
 
 def _casts(program: Program, dtype: str) -> Iterator[Instance]:
@@ -124,9 +131,9 @@ def defined(program: Program) -> Iterator[tuple[Program, str]]:
 
 
 def plainly(program: Program) -> Iterator[tuple[Program, str]]:
-    """Yield a program in float32, if its floats are narrower, and with 1, 2, ..., with fractions of both signs, and with exact
-    ties for its own numbers."""
-    yield from ((x, WIDE) for x in _wider(program))
+    """Yield a program in wider floats, and with 1, 2, ..., with fractions of both signs, and with exact ties for its own
+    numbers."""
+    yield from _wider(program)
     yield from (
         (x, PLAIN) for fill in (refilled.counted, refilled.signed, refilled.halves) if (x := fill(program)) is not None
     )
@@ -154,8 +161,8 @@ def _off(outcome: Outcome) -> float:
 
 
 EXCUSES = (
-    Excuse(_rounded, (WIDE, LONGER, CAST), of_many, _off),
-    Excuse(_unsteady, (WIDE, PLAIN), plainly, lambda _: 0.0),
+    Excuse(_rounded, (WIDE, DOUBLE, LONGER, CAST), of_many, _off),
+    Excuse(_unsteady, (WIDE, DOUBLE, PLAIN), plainly, lambda _: 0.0),
     Excuse(_drawn, (CERTAIN,), certainly, lambda _: 0.0),
     Excuse(_undefined, (DEFINED,), defined, lambda _: 0.0),
 )
@@ -168,27 +175,26 @@ def of(outcome: Outcome) -> Excuse | None:
 
 
 def ask(workspace: Workspace, probe: Probe, seconds: float) -> Iterator[tuple[Verdict, str]]:
-    """Yield what is wrong where an excuse does not hold, one for each operator, frontend and excuse: tests of their own, and
-    what is told of them. Each is asked about once.
+    """Yield what is wrong where an excuse does not hold, of one call for each operator, its parameters, frontend and excuse:
+    tests of their own, and what is told of them. Each is asked about once.
 
     Args:
         seconds: What all may take.
     """
-    last, excused = time.monotonic() + seconds, _excused(workspace)
-    programs = dict(tests.documents(workspace, [x.test for x, _ in excused]))
-    for verdict, why in excused:
+    last, excused, known = time.monotonic() + seconds, _excused(workspace), defaultdict[tuple[str, str], set[str]](set)
+    for verdict, why, program in excused:
         if time.monotonic() > last:
             return
-        found = None
+        found, told = [], known[verdict.frontend, program.operator]
         try:
             with suppress(NotInstalled, UsageError):  # its environment is gone
-                found = _wrong(workspace, probe, verdict, why, parse(msgspec.json.decode(programs[verdict.test])))
+                found += _wrong(workspace, probe, verdict, why, program, told)
         except (Spent, NoAnswer):  # nothing is known of it, and the next run asks again
             continue
-        made = b"" if found is None else f"{found[0].test} {found[1]}".encode()
+        made = "\n".join(f"{x.test} {how}" for x, how in found).encode()
         examined.save(workspace, examined.EXCUSED, examined.Examined("", verdict.environment, verdict.test, made))
-        if found is not None:
-            yield found
+        told |= {how for _, how in found}
+        yield from found
 
 
 def show(workspace: Workspace, seconds: float, workers: int) -> None:
@@ -205,7 +211,7 @@ def told(workspace: Workspace, found: Iterable[Verdict], operator: str) -> Itera
     as a finding."""
     at = {(x.frontend, how) for x in found if (why := of(x.outcome)) is not None for how in why.hows}
     known = examined.documents(workspace, examined.EXCUSED) if at else ()
-    made = {tuple(x.document.decode().split(" ", 1)) for x in known if x.document}
+    made = {tuple(line.split(" ", 1)) for x in known for line in x.document.decode().splitlines()}
     origins = tests.origins(workspace, {test for test, _ in made})
     for test, how in sorted(x for x in made if x[1] == CAST or origins[x[0]].operator == operator):
         for x in stored.of_test(workspace, test):
@@ -214,22 +220,22 @@ def told(workspace: Workspace, found: Iterable[Verdict], operator: str) -> Itera
 
 
 def _wrong(
-    workspace: Workspace, probe: Probe, verdict: Verdict, why: Excuse, program: Program
-) -> tuple[Verdict, str] | None:
-    """Return what a program fails of for which the excuse does not hold, and what is told of it; None where none does. Raises
-    Spent."""
+    workspace: Workspace, probe: Probe, verdict: Verdict, why: Excuse, program: Program, told: Set[str]
+) -> list[tuple[Verdict, str]]:
+    """Return what a program fails of for which the excuse does not hold, the first of each kind that is not told of its
+    operator yet, and what is told of it. Raises Spent."""
     question = Question(
         frontend=verdict.frontend, variant=verdict.variant, environment=verdict.environment, screened=True
     )
     asker = Asker(probe, question, None, witness.beside(workspace, verdict))
     asker.look([program])  # a compiler that must be started first takes nobody's time
     asker.budget = Budget(SECONDS)
-    made = list(_beyond(why, program))
+    made, wrong = [x for x in _beyond(why, program) if x[1] not in told], dict[str, Program]()
     for (x, how), now in zip(made, asker.look([x for x, _ in made]), strict=True):
         if now.verdict == UNSTABLE or (now.verdict, now.symptom) == (INCONSISTENT, "value"):
-            found = hidden.store(workspace, asker, verdict, x, how, excused=how != CAST)
-            return (found, how) if found is not None else None
-    return None
+            wrong.setdefault(how, x)
+    found = ((hidden.store(workspace, asker, verdict, x, how, excused=how != CAST), how) for how, x in wrong.items())
+    return [(x, how) for x, how in found if x is not None]
 
 
 def _beyond(why: Excuse, program: Program) -> Iterator[tuple[Program, str]]:
@@ -238,19 +244,27 @@ def _beyond(why: Excuse, program: Program) -> Iterator[tuple[Program, str]]:
         yield from why.beyond(program)
 
 
-def _excused(workspace: Workspace) -> list[tuple[Verdict, Excuse]]:
-    """Return one verdict of each operator, frontend and excuse, the farthest off; none where one was asked about."""
+def _excused(workspace: Workspace) -> list[tuple[Verdict, Excuse, Program]]:
+    """Return one verdict of each operator, its parameters, frontend and excuse, the farthest off, and its program; none where
+    one was asked about."""
     gone = workspace.superseded()
     known = [x for x in stored.of_kind(workspace, SCREENED) if x.environment not in gone]
-    origins, done = tests.origins(workspace, {x.test for x in known}), examined.documents(workspace, examined.EXCUSED)
+    done = examined.documents(workspace, examined.EXCUSED)
     asked = {(x.test, x.environment) for x in done}
+    programs = {name: parse(msgspec.json.decode(x)) for name, x in tests.documents(workspace, {x.test for x in known})}
     groups = defaultdict[tuple[str, str, str, Excuse], list[Verdict]](list)
     for x in known:
         if (why := of(x.outcome)) is not None:
-            groups[x.frontend, x.environment, origins[x.test].operator, why].append(x)
+            groups[x.frontend, x.environment, _called(programs[x.test]), why].append(x)
     found = sorted(groups.items(), key=lambda x: x[0][:3])
     new = [(x, key[-1]) for key, x in found if not any((y.test, y.environment) in asked for y in x)]
-    return [(max(x, key=partial(_worth, why=why)), why) for x, why in new]
+    chosen = ((max(x, key=partial(_worth, why=why)), why) for x, why in new)
+    return [(x, why, programs[x.test]) for x, why in chosen]
+
+
+def _called(program: Program) -> str:
+    """Return what a program calls, and with which parameters: a bug of one setting is none of another."""
+    return f"{program.operator} {sorted(program.params.items())}" if isinstance(program, Instance) else program.operator
 
 
 def _worth(verdict: Verdict, why: Excuse) -> tuple[float, str]:
