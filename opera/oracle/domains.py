@@ -8,6 +8,7 @@ from the mathematics, is defined.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, TypeAlias
 
 import msgspec
@@ -46,9 +47,10 @@ class Domain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.least, self.most
 
 
-def declared(library: str) -> list[Domain]:
+@cache
+def declared(library: str) -> tuple[Domain, ...]:
     """Return the documented domains of a library's operators."""
-    return msgspec.convert(resources.declaration("instrumentation", library).get("domains", []), list[Domain])
+    return msgspec.convert(resources.declaration("instrumentation", library).get("domains", []), tuple[Domain, ...])
 
 
 def outside(instance: Instance) -> str:

@@ -176,7 +176,7 @@ def _random(
     if same := _unvarying(library, compiler, manifest, directory, inputs, expected, actual, outcome):
         return Screening("", same.numbers(manifest.outputs), (draws.CONSTANT,))
     own = [actual] if repeated else [actual, *again]
-    if found := draws.broken(program, own):
+    if found := outside if len(own) == 1 else draws.broken(program, own):
         if not _reference_too(library, compiler, manifest, directory, program, inputs, len(own), found.kind):
             return Screening(
                 "", found.numbers(manifest.outputs), (draws.CONSTANT if found.kind == draws.ELEMENT else draws.UNLIKE,)
