@@ -5,7 +5,7 @@ Rules are each library's own (opera/libraries/<library>/undefined.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,23 +23,31 @@ class Undefined(str):
     Attributes:
         where: For each output, in order, which of its elements are: booleans of its shape, or of one that repeats to it.
             All of an output that none is given for.
+        holds: Whether outputs keep to what is defined of them all the same, as factors do whose product is defined; nothing
+            of others is excused.
     """
 
     where: tuple[Array, ...]
+    holds: Callable[[Sequence[Value]], bool]
 
-    def __new__(cls, why: str, *where: Array | bool) -> Undefined:
+    def __new__(
+        cls, why: str, *where: Array | bool, holds: Callable[[Sequence[Value]], bool] = lambda _: True
+    ) -> Undefined:
         """Make it of the words and of where; True and False stand for all of an output and nothing of it."""
         made = super().__new__(cls, why)
-        made.where = tuple(map(np.asarray, where))
+        made.where, made.holds = tuple(map(np.asarray, where)), holds
         return made
 
 
 def mended(why: str, expected: list[Value], actual: list[Value]) -> list[Value]:
-    """Return outputs with what is expected in place of what is undefined: an Undefined knows of which elements, else all are.
+    """Return outputs with what is expected in place of what is undefined: an Undefined knows of which elements, else all are,
+    and where nothing is excused.
 
     `expected` and `actual` are of one form.
     """
     where = why.where if isinstance(why, Undefined) else ()
+    if isinstance(why, Undefined) and not why.holds(actual):
+        return actual
     found = list(expected)
     for place, (want, got, mask) in enumerate(zip(expected, actual, where, strict=False)):
         if isinstance(want, Tensor) and isinstance(got, Tensor) and (want.dtype, want.shape) == (got.dtype, got.shape):

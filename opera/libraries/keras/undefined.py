@@ -14,6 +14,7 @@ import numpy as np
 
 from opera.errors import CorpusError
 from opera.libraries.keras import codec as keras_values
+from opera.oracle import factors
 from opera.oracle.undefined import Undefined
 from opera.programs.program import Instance
 from opera.programs.values import RandomTensor, Tensor, Value
@@ -85,11 +86,16 @@ def _cast(instance: Instance, expected: list[Value]) -> str | None:
     return Undefined(why, bad) if bad.any() else None
 
 
-def _sign(what: str, *where: bool) -> Rule:
+def _sign(what: str, check: factors.Check, *where: bool) -> Rule:
     """NumPy, linalg.svd and eigh: the vectors are determined up to a factor of modulus 1, and for equal values not even so."""
 
     def rule(instance: Instance, expected: list[Value]) -> str | None:
-        return Undefined(f"the {what} are determined up to their signs", *where) if len(expected) > 1 else None
+        holds = factors.of(check, _argument(instance, "x", 0))
+        return (
+            Undefined(f"the {what} are determined up to their signs", *where, holds=holds)
+            if len(expected) > 1
+            else None
+        )
 
     return rule
 
@@ -129,10 +135,10 @@ RULES: Mapping[str, Rule] = {
     },
     "keras.ops.cast": _cast,
     "keras.ops.top_k": _top_k,
-    "keras.ops.svd": _sign("singular vectors", True, False, True),
-    "keras.ops.eig": _sign("eigenvectors"),
-    "keras.ops.eigh": _sign("eigenvectors", False, True),
-    "keras.ops.qr": _sign("factors"),
+    "keras.ops.svd": _sign("singular vectors", factors.svd, True, False, True),
+    "keras.ops.eig": _sign("eigenvectors", factors.eigen),
+    "keras.ops.eigh": _sign("eigenvectors", factors.of_lower, False, True),
+    "keras.ops.qr": _sign("factors", factors.qr),
     "keras.ops.argpartition": _partition,
     "keras.ops.scatter_update": _duplicates,
 }

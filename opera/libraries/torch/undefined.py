@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from opera.errors import CorpusError
-from opera.oracle import comparison
-from opera.oracle.conditioning import INTERPOLATING
+from opera.oracle import comparison, factors
+from opera.oracle.conditioning import INTERPOLATING, wide
 from opera.oracle.undefined import Undefined, twice
 from opera.programs.program import Instance, Program
 from opera.programs.values import RandomTensor, Tensor, Value
@@ -320,8 +320,16 @@ def _not_unique(call: Call) -> str | None:
     unique"; eig: "The returned eigenvalues are not guaranteed to be in any specific order"."""
     if call.argument("compute_uv") is False:
         return None
-    where: tuple[bool, ...] = {"svd": (True, False, True), "eigh": (False, True)}.get(plain(call.instance.operator), ())
-    return Undefined(f"{call.instance.operator} returns a decomposition that is not unique", *where)
+    name, matrix = plain(call.instance.operator), call.tensor("input", "A")
+    where: tuple[bool, ...] = {"svd": (True, False, True), "eigh": (False, True)}.get(name, ())
+    upper = call.argument("UPLO") in ("U", "u")
+    checks = {
+        "svd": factors.svd if "linalg" in call.instance.operator else factors.svd_of_v,
+        "eigh": factors.of_upper if upper else factors.of_lower,
+        "eig": factors.eigen,
+    }
+    holds = factors.of(checks[name], wide(matrix)) if name in checks and matrix is not None else lambda _: True
+    return Undefined(f"{call.instance.operator} returns a decomposition that is not unique", *where, holds=holds)
 
 
 def _unordered(call: Call) -> str | None:
