@@ -21,6 +21,8 @@ SIGNED = (1.25, -0.75, 2.5, -1.625, 0.375, -2.125, 3.5)
 computed of them."""
 BYTE = 255
 """What the numbers of a byte span: numbers that do, and are as far apart as its own, are quantised by a scale of exactly 1."""
+SHARED = 1.75
+"""A number whose products and sums need more digits than it has."""
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 """Dtypes that hold these."""
 
@@ -78,6 +80,17 @@ def halves(program: Program) -> Program | None:
         return simpler.numbered((numbers if count > 1 else np.ones(count)).reshape(leaf.shape), leaf.dtype)
 
     return _refilled(program, program, fill)
+
+
+def alike(program: Program) -> Program | None:
+    """Return a program with SHARED in all its tensors of floats: who rounds every sum of two adds less and less of it, and
+    nothing at last. None where nothing changes."""
+
+    def fill(leaf: smaller.Leaf) -> smaller.Leaf:
+        return simpler.numbered(np.full(leaf.shape, SHARED), leaf.dtype) if leaf.dtype in FLOATS else leaf
+
+    made = smaller.applied(lambda x: smaller.mapped(x, fill), program)
+    return made if made != program else None
 
 
 def in_sign(program: Program, own: Program) -> Program | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from opera.programs.program import Instance, Operand
-from opera.programs.values import Tensor
+from opera.programs.values import RandomTensor, Tensor
 from opera.triage import refilled
 
 
@@ -31,6 +31,16 @@ def test_what_is_rounded_is_an_exact_tie_of_its_own_range_and_of_a_scale_of_one(
     assert made is not None
     assert [x.value.array().tolist() for x in made.inputs] == [[[0, 255], [0.5, 1.5], [2.5, 3.5]], 1, 3]  # type: ignore[union-attr]
     assert refilled.halves(made) is None and refilled.halves(call(np.int64([1, 2]))) is None
+
+
+def test_one_number_is_in_all_tensors_of_floats_described_ones_too() -> None:
+    made = refilled.alike(call(np.float16([[9, 8]]), np.float32(0.3), np.int64([1, 2])))
+    assert made is not None
+    assert [x.value.array().tolist() for x in made.inputs] == [[[1.75, 1.75]], 1.75, [1, 2]]  # type: ignore[union-attr]
+    described = Instance("onnx", "Any", {}, (Operand("x", RandomTensor("bfloat16", (2, 3), 0, 0, 1)),), ("y",), {})
+    found = refilled.alike(described)
+    assert found is not None and found.inputs[0].value.numbers().tolist() == [[1.75] * 3] * 2  # type: ignore[union-attr]
+    assert refilled.alike(found) is None
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ WIDEST = "int64"
 WIDER = "float64"
 """Floats in which a number that was rounded to float32 shows."""
 WIDE, CERTAIN, LONGER, DEFINED = "in float32", "where nothing is left to chance", "longer", "where it is defined"
-CAST, PLAIN, DOUBLE = "cast", "of plain numbers", "in float64"
+CAST, PLAIN, DOUBLE, KEPT = "cast", "of plain numbers", "in float64", "of one number"
 SAYS: Mapping[str, str] = {
     WIDE: "by more than rounding in float32",
     DOUBLE: "by more than rounding in float64",
@@ -60,6 +60,7 @@ SAYS: Mapping[str, str] = {
     DEFINED: DEFINED,
     CAST: "of numbers that are rounded",
     PLAIN: PLAIN,
+    KEPT: "by more than rounding of a sum of one number",
 }
 """What is told of the test that a program becomes, and how it is told where that was looked for, after "is wrong"."""
 
@@ -81,13 +82,17 @@ class Excuse(NamedTuple):
 
 
 def of_many(program: Program) -> Iterator[tuple[Program, str]]:
-    """Yield a call in wider floats; then with a longer axis; and a cast to each of the narrow ones, if it has such, for who
-    computes in float32 does that at last: of an operator one program alone is asked about, and it may hold the other."""
+    """Yield a call in wider floats; then with a longer axis; and, if it has narrow ones, in these with one number all over, as
+    it is and with a longer axis, for who keeps a sum in them adds less and less of it; and a cast to each, for who computes in
+    float32 does that at last: of an operator one program alone is asked about, and it may hold the other."""
     wide = program
     for x, how in _wider(program):
         wide = x if how == WIDE else wide
         yield x, how
     yield from ((x, LONGER) for x in longer(wide))
+    if wide is not program:
+        kept = (refilled.alike(x) for x in (program, *longer(program)))
+        yield from ((x, KEPT) for x in {x.id: x for x in kept if x is not None}.values())
     yield from ((x, CAST) for dtype in NARROW if wide is not program for x in _casts(program, dtype))
 
 
@@ -161,7 +166,7 @@ def _off(outcome: Outcome) -> float:
 
 
 EXCUSES = (
-    Excuse(_rounded, (WIDE, DOUBLE, LONGER, CAST), of_many, _off),
+    Excuse(_rounded, (WIDE, DOUBLE, LONGER, KEPT, CAST), of_many, _off),
     Excuse(_unsteady, (WIDE, DOUBLE, PLAIN), plainly, lambda _: 0.0),
     Excuse(_drawn, (CERTAIN,), certainly, lambda _: 0.0),
     Excuse(_undefined, (DEFINED,), defined, lambda _: 0.0),
@@ -232,8 +237,9 @@ def _wrong(
     asker.budget = Budget(SECONDS)
     made, wrong = [x for x in _beyond(why, program) if x[1] not in told], dict[str, Program]()
     for (x, how), now in zip(made, asker.look([x for x, _ in made]), strict=True):
-        if now.verdict == UNSTABLE or (now.verdict, now.symptom) == (INCONSISTENT, "value"):
-            wrong.setdefault(how, x)
+        at_odds = now.verdict == UNSTABLE or (now.verdict, now.symptom) == (INCONSISTENT, "value")
+        if at_odds and how not in wrong and (how != KEPT or asker.agreed(x)):  # a reference may keep its sums so, too
+            wrong[how] = x
     found = ((hidden.store(workspace, asker, verdict, x, how, excused=how != CAST), how) for how, x in wrong.items())
     return [(x, how) for x, how in found if x is not None]
 

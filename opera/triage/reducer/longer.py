@@ -18,21 +18,24 @@ from opera.programs.values import RandomTensor, Tensor, Value
 from opera.triage.shrink import smaller
 
 LONG, MOST = 1000, 200_000
-"""How long an axis becomes, and elements that a tensor may have then."""
-WIDE = ("float32", "float64")
-"""Dtypes in which sums are kept: in narrower ones their makers may do so, or not."""
+"""How long an axis becomes, or as long as the elements that a tensor may have then let it."""
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 FACTOR = 25
-"""How many times as large all sizes become: a frame of 16 samples is one of 400 then."""
+"""How many times as large all sizes become: a frame of 16 samples is one of 400 then; and how many times as long an axis is at
+least that does not become LONG."""
+ALONE, ALL, THERE = range(3)
+"""Which axes become long: one of the first tensor, all of its length (both operands of a product), and those of its length that
+are at its place in the others (the channels of a weight, and not its kernel, too)."""
 SIZES = ("int32", "int64")
 """Dtypes of numbers that may say how long something is."""
 
 
 def longer(program: Program) -> Iterator[Program]:
-    """Yield a call with a longer axis of its first tensor of floats, the longest axis first: alone, then with all axes of
-    floats that are as long (both operands of a product); and with all sizes larger, where numbers say what is summed up (the
+    """Yield a call with a longer axis of its first tensor of floats, the longest axis first: alone, then with others of floats
+    that are as long; and with all sizes larger, where numbers say what is summed up (the
     length of a frame). Numbers are drawn between its least and its greatest, and of those that have one sign, between -1
     and 1 as well."""
-    floats = [x for x in program.inputs if isinstance(x.value, Tensor | RandomTensor) and x.value.dtype in WIDE]
+    floats = [x for x in program.inputs if isinstance(x.value, Tensor | RandomTensor) and x.value.dtype in FLOATS]
     if not isinstance(program, Instance) or not floats:
         return
     first = floats[0].value
@@ -41,9 +44,10 @@ def longer(program: Program) -> Iterator[Program]:
     low, high = _range(first)
     ranges = [(low, high), *([(-1.0, 1.0)] if low * high >= 0 else [])]
     steps = [
-        partial(_with_axis, axis=axis, together=together, span=span)
+        partial(_with_axis, axis=axis, long=long, which=which, span=span)
         for axis in sorted(range(len(first.shape)), key=lambda n: -first.shape[n])
-        for together in ((False, True) if 1 < first.shape[axis] < LONG else ())
+        if (long := _long(first.shape, axis))
+        for which in (ALONE, ALL, THERE)
         for span in ranges
     ]
     seen = {program.id}
@@ -54,14 +58,21 @@ def longer(program: Program) -> Iterator[Program]:
             yield made
 
 
+def _long(shape: tuple[int, ...], axis: int) -> int:
+    """Return how long an axis may become; 0 where that is not long enough, or it is as long already."""
+    length = shape[axis]
+    most = min(LONG, MOST * length // math.prod(shape))
+    return most if 1 < length < LONG and most >= min(LONG, FACTOR * length) else 0
+
+
 def _with_axis(
-    program: Program, first: Operand, axis: int, together: bool, span: tuple[float, float]
+    program: Program, first: Operand, axis: int, long: int, which: int, span: tuple[float, float]
 ) -> Instance | None:
-    """Return a call with a longer axis of its first tensor of floats, alone or with all that are as long."""
+    """Return a call with a longer axis of its first tensor of floats, alone or with others that are as long."""
     if not isinstance(program, Instance) or not isinstance(first.value, Tensor | RandomTensor):
         return None
     length = first.value.shape[axis]
-    inputs = tuple(_stretched(x, length, axis, together, x is first, span) for x in program.inputs)
+    inputs = tuple(_stretched(x, length, long, axis, which, x is first, span) for x in program.inputs)
     return msgspec.structs.replace(program, inputs=inputs)
 
 
@@ -84,7 +95,7 @@ def _enlarged(program: Program, first: Operand, span: tuple[float, float]) -> In
             said = said or held != x.value
         elif (
             isinstance(held, Tensor | RandomTensor)
-            and held.dtype in WIDE
+            and held.dtype in FLOATS
             and held.shape
             and (x is first or len(held.shape) == 1)
         ):
@@ -110,15 +121,14 @@ def _range(tensor: Tensor | RandomTensor) -> tuple[float, float]:
 
 
 def _stretched(
-    given: Operand, length: int, axis: int, together: bool, is_first: bool, span: tuple[float, float]
+    given: Operand, length: int, long: int, axis: int, which: int, is_first: bool, span: tuple[float, float]
 ) -> Operand:
     """Return an input with each axis that is to be longer so; the first one, with numbers between two."""
     held = given.value
-    if not isinstance(held, Tensor | RandomTensor) or held.dtype not in WIDE or not (is_first or together):
+    if not isinstance(held, Tensor | RandomTensor) or held.dtype not in FLOATS or not (is_first or which):
         return given
-    shape = tuple(
-        LONG if (is_first and n == axis) or (together and x == length) else x for n, x in enumerate(held.shape)
-    )
+    with_it = {n for n, x in enumerate(held.shape) if x == length and (which == ALL or (which == THERE and n == axis))}
+    shape = tuple(long if n in with_it or (is_first and n == axis) else x for n, x in enumerate(held.shape))
     if shape == held.shape and not is_first:
         return given
     low, high = span if is_first else _range(held)
