@@ -45,8 +45,10 @@ def untied(program: Instance) -> tuple[str, Array] | None:
 
 def _declared(program: Instance) -> dict[str, Any] | None:
     declared = resources.declaration("instrumentation", program.library).get("ties", {}).get(program.operator)
-    unless = declared.get("unless", ()) if declared else ()
-    return None if any(program.params.get(name) for name in unless) else declared
+    if declared is None or any(program.params.get(name) for name in declared.get("unless", ())):
+        return None
+    told = declared.get("when", {}).items()
+    return declared if all(program.params.get(name) in values for name, values in told) else None
 
 
 def _rounded(program: Program, shape: tuple[int, ...]) -> tuple[str, Array, Array] | None:

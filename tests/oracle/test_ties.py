@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from screened import Answers, asked_of, f32, made
 
 from opera.oracle import ties
 from opera.programs.program import Instance, Operand
 from opera.programs.values import Tensor
+from opera.programs.verdicts import DISPUTED
 
 
 def test_ties_are_found_along_an_axis_and_in_blocks():
@@ -56,6 +60,19 @@ def test_ties_of_an_own_range_are_those_of_a_scale_that_is_not_rounded():
     assert of(-1.5, 253.5, 3).tolist() == [True, True, False]
     assert of(0, 2, -3, -2.5) is None, "5/255 is rounded first"
     assert of(0, 0) is None and of(np.inf, 1) is None and of() is None
+
+
+@pytest.mark.parametrize(
+    ("got", "reason"), [([1, 3, 1], ""), ([0, 3, 1], ""), ([0, 2, 2], DISPUTED), ([1, 2, 2], DISPUTED)]
+)
+def test_two_that_round_ties_otherwise_dispute_nothing(tmp_path, got, reason):
+    """ONNX Runtime and OpenVINO cast 0.5 and 2.5 to 1 and 3 of four bits, where the documentation has 0 and 2."""
+    manifest, call = made(tmp_path, "Cast", {"input": f32(0.5, 2.5, 1)}, params={"to": 22}, opset=24)
+    actual = np.array(got, dtype=ml_dtypes.int4)
+    found = asked_of(Answers(actual, actual), manifest, tmp_path, call, [Tensor.of(actual)])
+    assert found.reason == reason
+    other = Instance("onnx", "Cast", {"to": 6}, call.inputs, ("y",), {})
+    assert ties.exact(other, (3,)) is None, "other casts cut off"
 
 
 def test_a_program_without_a_declaration_has_no_ties():

@@ -15,6 +15,8 @@ ROUNDS = 2000
 """Rounds that a loop may run: a program made of another may have one without an end."""
 WHOLE = 1e-6
 """How far from a whole number what is one may be, once it is computed of grids in float32."""
+NARROW_INTEGERS = frozenset({"INT2", "UINT2", "INT4", "UINT4"})
+"""Dtypes to which a cast rounds."""
 REFUSING = frozenset({"Split", "Transpose"})
 """Operators that are computed by the evaluator all the same, where what they are given is not refused."""
 
@@ -32,11 +34,16 @@ def operators() -> list[type]:
     Optional is given it returns, and no list of it. MaxPool tells places in the whole input (opera.libraries.onnx.pooling).
     Erf of float64 is that, and not float32's (nor is Gelu, which is made of it). RNN, GRU and LSTM heed activations, clip,
     input_forget and sequence_lens (opera.libraries.onnx.recurrent). Split refuses parts that are not the whole, Transpose
-    axes that are not all (an empty list of a matrix). Scatter is what ScatterElements was called before opset 11; the evaluator
-    knows it by the new name alone.
+    axes that are not all (an empty list of a matrix). A cast of floats to integers of two or four bits rounds them to the
+    nearest, ties to even (https://onnx.ai/onnx/technical/int4.html, int2.html), and cuts nothing off. Scatter is what
+    ScatterElements was called before opset 11; the evaluator knows it by the new name alone.
     """
+    from onnx import TensorProto
+    from onnx.helper import np_dtype_to_tensor_dtype
     from onnx.reference.op_run import OpRun
     from onnx.reference.ops.op_affine_grid import AffineGrid, construct_original_grid
+    from onnx.reference.ops.op_cast import Cast_25
+    from onnx.reference.ops.op_cast_like import CastLike_25
     from onnx.reference.ops.op_conv_integer import ConvInteger
     from onnx.reference.ops.op_erf import Erf
     from onnx.reference.ops.op_grid_sample import GridSample
@@ -184,6 +191,13 @@ def operators() -> list[type]:
             raise ValueError(f"{x.ndim} axes are not permuted by {list(perm)}")
         return Transpose._run(self, x, perm)
 
+    def cast(self: Any, x: Any, to: int, **given: Any) -> Any:
+        narrow = TensorProto.DataType.Name(to) in NARROW_INTEGERS and x.dtype.kind not in "iubOSTU"
+        return Cast_25._run(self, np.rint(x.astype(np.float64)) if narrow else x, to=to, **given)
+
+    def cast_like(self: Any, x: Any, y: Any, **given: Any) -> Any:
+        return cast(self, x, np_dtype_to_tensor_dtype(y.dtype), **given)
+
     def unrolled(of: Any) -> type:
         kind = of.__name__.partition("_")[0]
 
@@ -209,6 +223,7 @@ def operators() -> list[type]:
     others = [type(x.__name__.partition("_")[0], (x,), {"_run": run}) for x, run in (
         (LRN, normalized), (LpPool, pooled), (GridSample, sampled), (AffineGrid, affine), (ConvInteger, convolved),
         (Optional, filled), (Erf, error), (MaxPool, greatest), (Split_18, parted), (Transpose, permuted),
+        (Cast_25, cast), (CastLike_25, cast_like),
     )]  # fmt: skip
     others += map(unrolled, (RNN_14, GRU, LSTM))
     others.append(type("Scatter", (ScatterElements,), {"op_domain": ""}))

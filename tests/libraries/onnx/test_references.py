@@ -263,6 +263,32 @@ def test_axes_that_are_not_all_are_no_permutation(shape: tuple[int, ...], perm: 
         assert asked.run(None, {"x": np.ones(shape, np.float32)})[0].shape == shape[::-1]
 
 
+@pytest.mark.parametrize("operator", ["Cast", "CastLike"])
+@pytest.mark.parametrize(("dtype", "narrow"), [("INT4", True), ("UINT4", True), ("INT2", True), ("INT8", False)])
+@pytest.mark.parametrize("given", ["FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE"])
+def test_a_cast_to_a_few_bits_rounds_ties_to_even(operator: str, dtype: str, narrow: bool, given: str) -> None:
+    """docs/technical/int4.md: "Cast to a 4 bit type is done by rounding to the nearest-integer (with ties to even)"."""
+    from onnx import TensorProto, helper
+    from onnx.reference import ReferenceEvaluator
+
+    from opera.libraries.onnx import mended
+
+    kind, of = TensorProto.DataType.Value(dtype), TensorProto.DataType.Value(given)
+    to, like = helper.tensor_dtype_to_np_dtype(kind), ["x", "t"] if operator == "CastLike" else ["x"]
+    node = helper.make_node(operator, like, ["y"], **({} if operator == "CastLike" else {"to": kind}))
+    inputs = [helper.make_tensor_value_info("x", of, [4]), helper.make_tensor_value_info("t", kind, [1])]
+    graph = helper.make_graph([node], "g", inputs[: len(like)], [helper.make_tensor_value_info("y", kind, [4])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)])
+    feeds = {
+        "x": np.array([0.5, 1.5, 0.75, 0.0]).astype(helper.tensor_dtype_to_np_dtype(of)),
+        "t": np.ones(1).astype(to),
+    }
+    [found] = ReferenceEvaluator(model, new_ops=mended.operators()).run(None, {x: feeds[x] for x in like})
+    assert found.dtype == to
+    expected = np.array([0, 2, 1, 0] if narrow else [0, 1, 0, 0]).astype(to)  # two bits hold no 2, which is -2
+    assert found.tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("opset", [2, 11, 13, 18])
 @pytest.mark.parametrize(("parts", "whole"), [([1, 2], True), ([0, 3], True), ([0, 0], False), ([4, -1], False)])
 def test_parts_of_a_split_are_the_whole(opset: int, parts: list[int], whole: bool) -> None:
