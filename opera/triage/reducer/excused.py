@@ -33,6 +33,8 @@ from opera.store import verdicts as stored
 from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage import refilled
+from opera.triage.conditions import dtypes
+from opera.triage.conditions.learner import renumbered
 from opera.triage.reducer import certain, hidden, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.longer import longer
@@ -48,6 +50,8 @@ QUARTERS = 64
 the nearest, ties to even, differs."""
 WIDEST = "int64"
 """The dtype that holds all whole numbers of settings: a range from 2**24 + 1 on, which float32 does not hold."""
+SIGNED = ("int32", WIDEST)
+"""Signed integers that most compilers take."""
 WIDER = "float64"
 """Floats in which a number that was rounded to float32 shows."""
 WIDE, CERTAIN, LONGER, DEFINED = "in float32", "where nothing is left to chance", "longer", "where it is defined"
@@ -128,11 +132,21 @@ def certainly(program: Program) -> Iterator[tuple[Program, str]]:
 
 
 def defined(program: Program) -> Iterator[tuple[Program, str]]:
-    """Yield a call with numbers within the documented domains of its inputs, the nearest and from end to end, and a program
-    with 1, 2, ... for its own: a compiler that is wrong at the end of a domain is so of what lies beyond, too."""
-    made = list(domains.within(program)) if isinstance(program, Instance) else []
-    plain = refilled.counted(program)
-    yield from ((x, DEFINED) for x in (*made, *([plain] if plain is not None else [])))
+    """Yield a call with numbers within the documented domains of its inputs, the nearest and from end to end, a program with
+    1, 2, ... for its own, and this with integers of both signs, of 32 and 64 bits, too: a compiler that is wrong at the end of
+    a domain is so of what lies beyond, too, and one that shifts by a product is so of no small number."""
+    made = list[Program](domains.within(program)) if isinstance(program, Instance) else []
+    if (plain := refilled.counted(program)) is not None:
+        made += [plain, *_of_signs(plain)]
+    yield from ((x, DEFINED) for x in made)
+
+
+def _of_signs(program: Program) -> Iterator[Program]:
+    """Yield a program with integers of both signs in its first tensor, in signed dtypes, if it holds integers."""
+    own = next((x.dtype for x in smaller.leaves(program)), "")
+    for dtype in dict.fromkeys((own, *SIGNED)) if own in dtypes.INTEGERS else ():
+        if not dtype.startswith("u"):
+            yield renumbered(smaller.as_dtype(program, own, dtype))
 
 
 def plainly(program: Program) -> Iterator[tuple[Program, str]]:

@@ -227,6 +227,37 @@ def test_what_is_undefined_is_asked_about_where_it_is_defined() -> None:
     assert isinstance(plain, Instance) and plain.inputs[0].value == Tensor.of(np.float32([1, 2]))
 
 
+def shift(dtype: str, counts: list[int]) -> Instance:
+    call = {"args": ["input", "other"], "kwargs": []}
+    given = tuple(
+        Operand(name, Tensor.of(np.array(x).astype(dtype))) for name, x in (("input", [-1, -7, 3]), ("other", counts))
+    )
+    return Instance("torch", "torch.bitwise_right_shift", {}, given, (), {"kind": "function", "call": call})
+
+
+def test_integers_of_both_signs_are_asked_about_in_signed_dtypes() -> None:
+    """Of undefined shifts of 8 bits: of small positive numbers OpenVINO shifts rightly."""
+    [_, *signed] = (x for x, _ in excused.defined(shift("uint8", [1, 8, 9])))
+    assert [x.inputs[0].value.dtype for x in signed] == ["int32", "int64"]  # type: ignore[union-attr]
+    for x in signed:
+        data, counts = (y.value.numbers().tolist() for y in x.inputs)  # type: ignore[union-attr]
+        assert min(data) < 0 < max(data) and counts == [1, 2, 3]
+    own = [x.inputs[0].value.dtype for x, _ in excused.defined(shift("int8", [1, 8, 9]))][1:]  # type: ignore[union-attr]
+    assert own == ["int8", "int32", "int64"], "its own comes first"
+
+
+@pytest.mark.full
+def test_a_bug_of_negative_numbers_is_found_of_an_undefined_shift_of_int8(workspace: Workspace) -> None:
+    """OpenVINO computes what PyTorch's exporter makes of a shift to the right by division and sums, wrong below 0."""
+    for module in ("torch", "onnxscript", "openvino"):
+        pytest.importorskip(module)
+    workspace.add_captured([Captured(shift("int8", [8, 9, 1]), Provenance("suite", "file", "of_bytes"))])
+    stage.run(workspace, stage.Options(compilers=("openvino",), workers=1, limits=Limits(600.0)), Silent())
+    assert findings(workspace) == [] and list(verdicts.of_kind(workspace, SCREENED))
+    excused.show(workspace, 6000.0, 1)
+    assert {x.origins for x in findings(workspace)} == {("of_bytes where it is defined",)}
+
+
 @pytest.mark.full
 def test_a_bug_at_the_end_of_a_domain_is_found_of_what_lies_beyond(workspace: Workspace) -> None:
     """OpenVINO takes a hue of 1 for none of six sectors: of 1.5, which is none, it is as wrong, and excused."""
