@@ -15,11 +15,11 @@ import numpy as np
 
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import RandomTensor, Tensor, Value
+from opera.triage.refilled import FLOATS
 from opera.triage.shrink import smaller
 
 LONG, MOST = 1000, 200_000
 """How long an axis becomes, or as long as the elements that a tensor may have then let it."""
-FLOATS = ("float16", "bfloat16", "float32", "float64")
 FACTOR = 25
 """How many times as large all sizes become: a frame of 16 samples is one of 400 then; and how many times as long an axis is at
 least that does not become LONG."""
@@ -32,9 +32,8 @@ SIZES = ("int32", "int64")
 
 def longer(program: Program) -> Iterator[Program]:
     """Yield a call with a longer axis of its first tensor of floats, the longest axis first: alone, then with others of floats
-    that are as long; and with all sizes larger, where numbers say what is summed up (the
-    length of a frame). Numbers are drawn between its least and its greatest, and of those that have one sign, between -1
-    and 1 as well."""
+    that are as long; and with all sizes larger, where numbers say what is summed up (the length of a frame). Numbers are drawn
+    between its least and its greatest, and of those that have one sign, between -1 and 1 as well."""
     floats = [x for x in program.inputs if isinstance(x.value, Tensor | RandomTensor) and x.value.dtype in FLOATS]
     if not isinstance(program, Instance) or not floats:
         return
