@@ -240,17 +240,19 @@ def _right(program: Program, shown: Outcome, how: str) -> bool:
 def _shown(ask: Look, program: Program, condition: Condition) -> list[Shown]:
     """Return what programs show that lack something. Raises Spent.
 
-    Where none of them passes or fails as the program does, they are tried with integers that are 0, if the program itself still
-    fails then: an index that a parameter excuses (`ignore_index`) is out of range without it, which libraries reject, or not.
+    Where none of them passes or fails as the program does, they are tried with integers that are 0, all or but those that may
+    state sizes, if the program itself still fails then: an index that a parameter excuses (`ignore_index`), or a size that is
+    given (MaxUnpool's `output_shape`), is out of range without it, which libraries reject, or not.
     """
     others = _made(program, condition.others())
     shown = list(zip(others, ask.look(others), strict=True))
     if condition.kind not in (PARAMETER, INPUT) or any(x.verdict == PASS or ask.fails(x) for _, x in shown):
         return shown
-    made = [x for x in (changed(varied.zero, x) for x in (program, *others)) if x is not None]
-    if made[:1] in ([], [program]) or not ask.fails(ask.look(made[:1])[0]):
-        return shown
-    return list(zip(made[1:], ask.look(made[1:]), strict=True))
+    for change in (varied.zero, varied.zero_unless_size):
+        made = [x for x in (changed(change, x) for x in (program, *others)) if x is not None]
+        if made[:1] not in ([], [program]) and ask.fails(ask.look(made[:1])[0]):
+            return list(zip(made[1:], ask.look(made[1:]), strict=True))
+    return shown
 
 
 def _telling(ask: Look, program: Program, condition: Condition) -> bool:

@@ -334,3 +334,7 @@ def zero(leaf: Leaf) -> Leaf:
     if not isinstance(leaf, Tensor) or leaf.dtype not in dtypes.INTEGERS:
         return leaf
     return Tensor.of(np.zeros(leaf.shape, leaf.dtype), leaf.dtype)
+
+
+def zero_unless_size(leaf: Leaf) -> Leaf:
+    return leaf if smaller.states(leaf) else zero(leaf)

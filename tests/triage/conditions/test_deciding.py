@@ -209,6 +209,18 @@ def test_an_index_that_a_parameter_excuses_is_put_in_range_without_it():
     assert deciding.decided(other, program, of).parameters == (), "it is the index itself"
 
 
+def test_an_index_that_a_size_admits_is_put_in_range_without_it():
+    """MaxUnpool of one number at place 1 is one of an `output_shape` alone; sizes of 0 are none."""
+    program = call(F32([[1]]), np.int64([[1]]), np.int64([1, 5]))
+
+    def rejects(x):
+        held = [y.numbers() for y in smaller.leaves(x)]
+        return isinstance(x, Graph) or len(held) < 2 or held[1].max() >= np.prod([1, *held[2:]][-1])
+
+    assert deciding.decided(Compiler(lambda x: len(x.inputs) > 2, rejects), program, {}) == ((), ("input x2",))
+    assert "input x2" not in deciding.decided(Compiler(lambda x: True, rejects), program, {}).besides
+
+
 class Drawing(Compiler):
     """Draws one number: a program without what decides is right in its first process, and in those that it says."""
 
