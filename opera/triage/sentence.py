@@ -511,7 +511,7 @@ def together(told: Sequence[str]) -> list[str]:
     """Return what is told with what is of one tensor as one phrase: that it is empty, and its rank; given, and odd."""
     told = [x for x in told if not (x.startswith("input ") and any(y.endswith(f" {x[6:]}") for y in told if y != x))]
     rank = next((x for x in told if RANKED.match(x)), "")
-    if EMPTY not in told or not rank:
+    if EMPTY not in told or not rank or "0-d" in rank:  # what has no axes is not empty: that are two
         return list(told)
     return [RANKED.sub(r"an empty \1", rank) if x == EMPTY else x for x in told if x != rank]
 

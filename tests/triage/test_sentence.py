@@ -354,6 +354,8 @@ def test_what_is_of_one_tensor_is_one_phrase_and_a_title_has_room_for_three():
     both = ("an empty input", "a 1-d input")
     assert sentence("TVM", "Concat", outcome, both).startswith("TVM cannot load Concat with an empty 1-d input: ")
     assert together(["an empty input", "an input of rank 2 or more"]) == ["an empty input of rank 2 or more"]
+    two = ["an empty input", "a 0-d input"]
+    assert together(two) == two, "what has no axes is not empty"
     assert together(["a 1-d input", "bool inputs"]) == ["a 1-d input", "bool inputs"]
     many = ("dim given", "keepdim=True", "a 0-d input", "k is an input")
     assert "Sum with dim given, keepdim=True and a 0-d input where k is an input:" in sentence(

@@ -49,7 +49,7 @@ def named(told: Feature, program: Instance, failing: Sequence[Program], *, lost:
     ranked = peculiar.is_rank(told.says)
     every, held = (program, *failing), _operands(program, every=ranked)
     names = [name for name in held if all(_holds(x, names=[name], has=has) for x in every)]
-    exactly = dtypes.members(told.says) or told.says.endswith(ANY)
+    exactly = dtypes.members(told.says) or told.says.endswith(ANY) or told.says == EMPTY
     if not names and not lost and exactly:  # of those, too, that state sizes or axes
         held = _operands(program, every=True)
         names = [name for name in held if all(_holds(x, names=[name], has=has) for x in every)]

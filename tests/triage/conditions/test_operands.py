@@ -95,6 +95,14 @@ def test_a_number_is_told_of_an_operand_that_may_state_sizes_too() -> None:
     assert (narrow.words, narrow.holds(program), narrow.holds(other)) == ("0 in x2", True, False)
 
 
+def test_a_list_of_sizes_is_named_where_it_alone_is_empty() -> None:
+    """Expand of no axes by a shape of no numbers, on OpenVINO."""
+    empty = Feature("an empty input", lambda _: True)
+    none, one = (call(input=F32(1), shape=np.int64(x)) for x in ([], [2]))
+    named = operands.named(empty, none, [none])
+    assert (named.words, named.holds(none), named.holds(one)) == ("an empty shape", True, False)
+
+
 def rank(program: Program, name: str) -> int:
     return len(getattr(tensor(program, name), "shape", ()))
 
