@@ -254,6 +254,8 @@ def _wrong(
         at_odds = now.verdict == UNSTABLE or (now.verdict, now.symptom) == (INCONSISTENT, "value")
         if at_odds and how not in wrong and (how != KEPT or asker.agreed(x)):  # a reference may keep its sums so, too
             wrong[how] = x
+    if WIDE in wrong:
+        wrong.pop(DOUBLE, None)  # it is the same formula
     found = ((hidden.store(workspace, asker, verdict, x, how, excused=how != CAST), how) for how, x in wrong.items())
     return [(x, how) for x, how in found if x is not None]
 
