@@ -169,6 +169,19 @@ def test_a_wrong_form_is_never_random_or_undefined(tmp_path, actual):
     assert screen(tmp_path, manifest, instance, actual).reason == ""
 
 
+@pytest.mark.parametrize("precise", [False, True])
+def test_of_a_wrong_form_of_random_numbers_others_tell_the_form(tmp_path, precise):
+    """`randn_like` of float16 is float32 on OpenVINO; its float64 reference draws other numbers, which were a third answer."""
+    manifest, instance, expected = dropout(tmp_path)
+
+    class Other(Answers):
+        def opinions(self, *_):
+            return [Opinion("other", True, [Tensor.of(np.roll(expected, 1))], precise=precise)]
+
+    found = asked_of(Other(), manifest, tmp_path, instance, [Tensor.of(expected.astype("f8"))])
+    assert found == screens.Screening("", {"agreeing": "other"})
+
+
 def test_a_tie_that_is_exact_is_decided(tmp_path):
     """-2.5 / 1 is a tie, and goes to -2; -2.4999998 is none, and whoever divides by other means may err."""
     inputs = {"x": f32(-2.5, -2.4999998), "y_scale": np.float32(1), "y_zero_point": np.uint8(3)}
