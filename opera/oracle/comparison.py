@@ -77,6 +77,8 @@ COUNT = "count"
 SEVERITY = (COUNT, "size", "nan-mask", "value", "dtype and values", "shape and values", "shape", "dtype")
 """What an output may differ in, worst first: data that is missing, then wrong numbers, which a user does not notice, then
 right numbers in another form, which breaks what comes after. `size` is a shape of another number of elements."""
+TOO, AND_VALUES = "; values differ too", " and values"
+"""How it is told that an output of another form has other values, too: at the end of a message, and of a severity."""
 OTHERS = 8
 """Differing outputs that are listed beside the worst."""
 
@@ -150,6 +152,14 @@ def compare(
     if others:
         details["others"] = [*others[:OTHERS], *([f"{len(others) - OTHERS} more"] if len(others) > OTHERS else [])]
     return Comparison(worst.symptom, f"output {name!r}: {worst.message}" if worst.symptom else "", details)
+
+
+def of_form(found: Comparison) -> Comparison:
+    """Return a comparison that says nothing of the values of what has another form."""
+    details = {name: x for name, x in found.details.items() if name != "values_differ"}
+    if isinstance(wrong := details.get("wrong"), dict):
+        details["wrong"] = {name: x.removesuffix(AND_VALUES) for name, x in wrong.items()}
+    return Comparison(found.symptom, found.message.removesuffix(TOO), details)
 
 
 def conceals(shown: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -330,7 +340,7 @@ def _otherwise(
         details["values_differ"] = differ
     if not differ:
         return _Result(symptom, message, None, details)
-    return _Result(symptom, f"{message}; values differ too", None, details, f"{symptom} and values")
+    return _Result(symptom, f"{message}{TOO}", None, details, f"{symptom}{AND_VALUES}")
 
 
 def _values_differ(expected: Tensor, actual: Tensor, grant: Grant) -> bool | None:

@@ -68,13 +68,15 @@ def settled(outcome: Outcome, tags: Collection[str]) -> Outcome:
 def compared(
     tags: Collection[str], expected: list[Value], actual: list[Value], names: tuple[str, ...], *grant: *oracle.Grant
 ) -> oracle.Comparison:
-    """Compare outputs; of a random program a wrong form comes before all values, which are expected of no run."""
+    """Compare outputs; of a random program a wrong form comes before all values, which are expected of no run, nor told."""
     found = oracle.compare(expected, actual, names, *grant)
-    if RANDOM in tags and found.symptom and found.symptom not in FORMS and len(expected) == len(actual):
+    if RANDOM not in tags:
+        return found
+    if found.symptom and found.symptom not in FORMS and len(expected) == len(actual):
         pairs = zip(names, expected, actual, strict=True)
         each = (oracle.compare([want], [got], (name,), *grant) for name, want, got in pairs)
-        return next((x for x in each if x.symptom in FORMS), found)
-    return found
+        found = next((x for x in each if x.symptom in FORMS), found)
+    return oracle.of_form(found)
 
 
 def wrong_form(manifest: Manifest, expected: list[Value], actual: list[Value]) -> str:

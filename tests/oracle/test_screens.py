@@ -182,6 +182,14 @@ def test_of_a_wrong_form_of_random_numbers_others_tell_the_form(tmp_path, precis
     assert found == screens.Screening("", {"agreeing": "other"})
 
 
+@pytest.mark.parametrize(("tags", "told"), [((randomness.RANDOM,), False), ((), True)])
+def test_of_random_numbers_of_another_form_no_values_are_told(tags, told):
+    expected, actual = [Tensor.of(f32(1, 2))], [Tensor.of(np.float64([3, 4]))]
+    found = randomness.compared(tags, expected, actual, ("y",), None, None)
+    assert found.symptom == "dtype" and ("values" in found.message, "values_differ" in found.details) == (told, told)
+    assert found.details["wrong"] == {"y": "dtype and values" if told else "dtype"}
+
+
 def test_a_tie_that_is_exact_is_decided(tmp_path):
     """-2.5 / 1 is a tie, and goes to -2; -2.4999998 is none, and whoever divides by other means may err."""
     inputs = {"x": f32(-2.5, -2.4999998), "y_scale": np.float32(1), "y_zero_point": np.uint8(3)}

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from opera.oracle import declared, screens
+from opera.oracle import declared, randomness, screens
 from opera.programs.program import Graph, Instance, Operand, Program
 from opera.programs.values import Tensor, Value
 from opera.programs.verdicts import (
@@ -39,6 +39,8 @@ PAIRS = 6
 """Pairs of parameters and inputs that are tried together, where none decides alone."""
 DRAWN = "drawn"
 """Detail of an outcome that is about numbers drawn at random (opera.oracle.draws.Broken)."""
+ANOTHER = "another form"
+"""How a program fails whose output has another shape or dtype."""
 PROCESSES = 3
 """Processes in which it must be right what is drawn, or varies: in one of them it may be so by chance."""
 TOGETHER = 4
@@ -153,8 +155,8 @@ def _decides(ask: Look, program: Program, condition: Condition) -> bool:
     A constant must do so with other numbers, too, and what chance has a part in, in several processes.
     """
     try:
-        shown, chance = _shown(ask, program, condition), by_chance(ask, program)
-        how = chance or ask.look([program])[0].verdict
+        shown, chance, [seen] = _shown(ask, program, condition), by_chance(ask, program), ask.look([program])
+        how = chance or (ANOTHER if seen.symptom in randomness.FORMS else seen.verdict)
         passing = [x for x, now in shown if (right(ask, x, now, chance) if chance else _right(x, now, how))]
         given = condition.kind in (FORM, INPUT) or condition.says.endswith(NO_CONSTANT)
         if given and how in (CRASH, REFUSED):  # what runs then, though wrongly, has a second cause
@@ -229,11 +231,12 @@ def _surely(ask: Look, program: Program, chance: str) -> bool:
 def _right(program: Program, shown: Outcome, how: str) -> bool:
     """Whether a program passes; one that draws numbers does so with other ones, too, against which nothing is said.
 
-    `how` is DRAWN, or the verdict of what fails: beside a crash wrong numbers are not screened, and drawn ones no failure.
+    `how` is DRAWN, ANOTHER, or the verdict of what fails: beside a crash, or another form, wrong numbers are not screened, and
+    drawn ones no failure.
     """
     if shown.verdict == SCREENED and how != UNSTABLE:
         return bool(shown.details.get("screen") == screens.NONDETERMINISTIC)
-    other = how == CRASH and shown.verdict == INCONSISTENT and shown.symptom == "value"
+    other = how in (CRASH, ANOTHER) and shown.verdict == INCONSISTENT and shown.symptom == "value"
     return shown.verdict == PASS or (other and declared.declared(program) is not None)
 
 

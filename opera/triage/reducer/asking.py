@@ -16,7 +16,7 @@ from opera.errors import NoAnswer
 from opera.libraries import bounds
 from opera.oracle import declared, manner
 from opera.oracle.randomness import RANDOM
-from opera.oracle.screens import AGREEING, ILL_CONDITIONED
+from opera.oracle.screens import AGREEING, ILL_CONDITIONED, NONDETERMINISTIC
 from opera.pool import clock
 from opera.programs import degenerate
 from opera.programs.program import Captured, Instance, Program, Provenance
@@ -292,13 +292,14 @@ class Asker:
         return limits.met(compiler, program, smaller.leaves(program), shown) is not None
 
     def runs(self, program: Program) -> bool:
-        """Whether a program passes; where the target ends before it returns anything, also whether it draws other numbers than
-        the library does, as what is random may, if something is left to chance."""
-        stops = self.target is not None and self.target.verdict in STOPS
+        """Whether a program passes; where the target ends before it returns anything, or returns another form, also whether it
+        draws other numbers than the library does, as what is random may, if something is left to chance."""
+        stops = self.target is not None and (self.target.verdict in STOPS or self.target.symptom in FORMS)
         shown = self.outcomes[program.id]
         random = declared.declared(program) is not None or shown.details.get(RANDOM) is True
         random &= not any(map(degenerate.holds, program.instances()))
         drawn = random and (shown.verdict, shown.symptom) == (INCONSISTENT, "value")
+        drawn |= shown.details.get("screen") == NONDETERMINISTIC
         return self.vanished(program) or (stops and drawn)
 
     @property

@@ -260,6 +260,22 @@ def test_what_is_drawn_must_be_right_in_several_processes_and_judged_by_what_is_
     assert not told or compiler.seeds[:3] == [3, 4, 5]
 
 
+@pytest.mark.parametrize(("symptom", "told"), [("dtype", ("float16 inputs",)), ("value", ())])
+def test_other_draws_of_the_right_form_speak_for_what_has_another(symptom, told):
+    """`randn_like` of float16 is float32 on OpenVINO: of float32 it draws, and no two draws are alike."""
+
+    class Typed(Compiler):
+        def look(self, programs):
+            seen = super().look(programs)  # what fails is of float16
+            symptoms = ((symptom if x.verdict == INCONSISTENT else "value") for x in seen)
+            alike = (x if x.verdict == INVALID else Outcome(INCONSISTENT, "infer") for x in seen)
+            return [msgspec.structs.replace(x, symptom=y) for x, y in zip(alike, symptoms, strict=True)]
+
+    program = msgspec.structs.replace(call(np.float16([1])), operator="Dropout")
+    half = Typed(lambda x: first(x).dtype == "float16")
+    assert without_relations(deciding.decided(half, program, {})) == ((), told)
+
+
 def test_a_model_of_several_calls_is_declared_by_nobody_and_passes_by_chance():
     """Of Dropout whose ratio the model holds nothing is declared: one number is soon the expected one."""
     fed = Drawing([], fails=lambda x: "x1" not in held(x))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from opera.oracle.randomness import RANDOM
-from opera.oracle.screens import ILL_CONDITIONED
+from opera.oracle.screens import ILL_CONDITIONED, NONDETERMINISTIC
 from opera.programs.program import Instance, Operand, Program
 from opera.programs.values import Tensor
 from opera.programs.verdicts import CRASH, ERROR, INCONSISTENT, PASS, SCREENED, UNSUPPORTED, Outcome
@@ -59,9 +59,14 @@ def test_other_draws_are_no_fault_where_something_is_left_to_chance(probability:
     given = (Operand("input", Tensor.of(np.full(1, probability, "f4"))),)
     program = Instance("onnx", "Bernoulli", {}, given, ("Y",), {"opset": {"": 15}})
     ask = Asker(None, Question(frontend="onnxruntime-onnx"))  # type: ignore[arg-type]
-    ask.target = Outcome(CRASH, "load")
     ask.outcomes = {program.id: Outcome(INCONSISTENT, "infer", "value", details={RANDOM: True})}
-    assert ask.runs(program) is runs
+    for target in (Outcome(CRASH, "load"), Outcome(INCONSISTENT, "infer", "dtype")):
+        ask.target = target
+        assert ask.runs(program) is runs
+    ask.outcomes = {program.id: Outcome(SCREENED, "infer", "value", details={"screen": NONDETERMINISTIC})}
+    assert ask.runs(program), "screens say that it is drawn as documented"
+    ask.target = WRONG
+    assert not ask.runs(program)
 
 
 def test_what_ends_at_a_later_stage_got_past_the_one_that_the_target_ends_in() -> None:
