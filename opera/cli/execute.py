@@ -122,7 +122,8 @@ def run(
     show.check(options)
     given = reduction.Given(reduce, reduce_seconds, options.time_budget, workers or CORES)
     with Workspace.open(workspace, write=True, make=False) as opened:
-        new = show.run(opened, options, reduction.Afterwards(given), lambda of, names: after_run(of, issues, names))
+        after = reduction.Afterwards(given)
+        new = show.run(opened, options, after, lambda of, names: after_run(of, issues, [*names, *after.found]))
     raise typer.Exit(NEW_FINDINGS if fail_on_new and new else OK)
 
 

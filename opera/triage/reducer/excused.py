@@ -35,6 +35,7 @@ from opera.store.workspace import Workspace
 from opera.triage import refilled
 from opera.triage.conditions import dtypes
 from opera.triage.conditions.learner import renumbered
+from opera.triage.findings import findings
 from opera.triage.reducer import certain, hidden, witness
 from opera.triage.reducer.asking import Asker, Budget
 from opera.triage.reducer.longer import longer
@@ -216,13 +217,17 @@ def ask(workspace: Workspace, probe: Probe, seconds: float) -> Iterator[tuple[Ve
         yield from found
 
 
-def show(workspace: Workspace, seconds: float, workers: int) -> None:
-    """Ask, as long as there is time, and print what is found."""
-    if seconds > 0 and _excused(workspace):
-        with Probe.of(workspace, workers=workers) as probe:
-            for found, how in ask(workspace, probe, seconds):
-                operator = tests.origins(workspace, [found.test])[found.test].operator
-                print(f"{found.finding}: {operator} on {found.frontend} is wrong {SAYS[how]}")
+def show(workspace: Workspace, seconds: float, workers: int) -> list[str]:
+    """Ask, as long as there is time, print what is found, and return which findings of it are new."""
+    if seconds <= 0 or not _excused(workspace):
+        return []
+    before, new = {x.id for x in findings(workspace)}, list[str]()
+    with Probe.of(workspace, workers=workers) as probe:
+        for found, how in ask(workspace, probe, seconds):
+            operator = tests.origins(workspace, [found.test])[found.test].operator
+            print(f"{found.finding}: {operator} on {found.frontend} is wrong {SAYS[how]}")
+            new += [found.finding] if found.finding not in before else []
+    return new
 
 
 def told(workspace: Workspace, found: Iterable[Verdict], operator: str) -> Iterator[str]:

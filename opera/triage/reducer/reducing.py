@@ -446,15 +446,20 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Afterwards:
-    """What follows a run: what screens excuse is asked about once more, new findings are reduced, and scripts are written."""
+    """What follows a run: what screens excuse is asked about once more, new findings are reduced, and scripts are written.
+
+    Attributes:
+        found: New findings of what screens excuse, once it was called.
+    """
 
     def __init__(self, given: Given) -> None:
-        self.given, self.begun = given, time.monotonic()
+        self.given, self.begun, self.found = given, time.monotonic(), list[str]()
 
     def __call__(self, workspace: Workspace) -> tuple[int, dict[str, str]]:
         """Reduce new findings for as long as that may take, write what scripts are missing; return as write_all does."""
         given, took = self.given, time.monotonic() - self.begun
-        excused.show(workspace, min(ASKING, math.inf if given.budget is None else given.budget - took), given.workers)
+        seconds = min(ASKING, math.inf if given.budget is None else given.budget - took)
+        self.found = excused.show(workspace, seconds, given.workers)
         took = time.monotonic() - self.begun
         seconds = max(LEAST, SHARE * took) if given.seconds is None else given.seconds
         if given.budget is not None:

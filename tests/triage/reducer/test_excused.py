@@ -24,7 +24,7 @@ from opera.store.rows import Verdict
 from opera.store.workspace import Workspace
 from opera.triage.findings import findings
 from opera.triage.known import NONE
-from opera.triage.reducer import excused
+from opera.triage.reducer import excused, reducing
 from opera.triage.shrink import smaller
 
 
@@ -45,9 +45,11 @@ def test_angles_that_are_never_reduced_are_found_of_a_thousand_numbers(
         silent.setattr(excused, "longer", unanswered)
         excused.show(workspace, 600.0, 1)
     assert findings(workspace) == [], "there was no time, or no answer: it is asked about again"
-    excused.show(workspace, 600.0, 1)
+    after = reducing.Afterwards(reducing.Given(wanted=False, workers=1))
+    after(workspace)
     [found] = findings(workspace)
     assert found.origins == ("of_ten longer",) and found.id in capsys.readouterr().out
+    assert after.found == [found.id], "a run tells it with its own new ones, and fails of it"
     [aside] = verdicts.of_kind(workspace, SCREENED)
     for details in (False, True):
         show.show(workspace, aside.test, NONE, details=details)
