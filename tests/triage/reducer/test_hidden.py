@@ -173,16 +173,26 @@ def test_what_gives_wrong_outputs_without_a_word_is_remembered_of_what_crashes()
 
 
 @pytest.mark.parametrize(
-    ("verdict", "random", "passes"), [(ABORT, True, True), (ABORT, False, True), (INCONSISTENT, True, False)]
+    ("verdict", "symptom", "random", "passes"),
+    [
+        (ABORT, "SIGABRT", True, True),
+        (ABORT, "SIGABRT", False, True),
+        (INCONSISTENT, "shape", True, True),
+        (INCONSISTENT, "shape", False, False),
+        (INCONSISTENT, "value", True, False),
+    ],
 )
-def test_a_program_that_returns_passes_beside_one_that_ends(verdict: str, random: bool, passes: bool) -> None:
-    """Its numbers are others than the library's: of a random one they need be no others, and what is wrong does not end."""
+def test_a_program_that_returns_passes_beside_one_that_ends(
+    verdict: str, symptom: str, random: bool, passes: bool
+) -> None:
+    """Its numbers are others than the library's: of a random one they need be no others, beside what ends or has another form;
+    wrong numbers do not end."""
 
     def drawn(std: float) -> Instance:
         return Instance("torch", "torch.any_draw", {"mean": 1.0, "size": [1], "std": std}, (), (), {})
 
     ask = Asker(None, Question(frontend="f"))  # type: ignore[arg-type]
-    ask.target = Outcome(verdict, "infer", "SIGABRT" if verdict == ABORT else "shape")
+    ask.target = Outcome(verdict, "infer", symptom)
     ask.programs = {x.id: x for x in (drawn(0.0), drawn(1.0))}
     returned = msgspec.structs.replace(VALUE, details={"nondeterministic": random})
     ask.outcomes = {drawn(0.0).id: ask.target, drawn(1.0).id: returned}
