@@ -296,6 +296,9 @@ def _disputed(
     """
     contradicting: list[tuple[Opinion, oracle.Comparison]] = []
     precise, refused, neutral = "", {}, False
+    form = randomness.RANDOM in manifest.tags and randomness.wrong_form(
+        manifest, expected, actual
+    )  # other draws tell it alone
     for opinion in _independent(opinions, further):
         if opinion.outputs is None:
             refused[opinion.name] = opinion.error[:300]
@@ -303,7 +306,7 @@ def _disputed(
         narrow = opinion.computes_in
         granted = oracle.granted(narrow, expected, manifest)
         against = oracle.compare(expected, opinion.outputs, manifest.outputs, *granted)
-        if opinion.precise and randomness.RANDOM not in manifest.tags:  # which draws others, and tells the form alone
+        if opinion.precise and not form:
             shown = _nearer(manifest, expected, actual, opinion.outputs)
             if shown is not None:
                 reason = DISPUTED if against.symptom else ILL_CONDITIONED

@@ -40,7 +40,7 @@ PAIRS = 6
 DRAWN = "drawn"
 """Detail of an outcome that is about numbers drawn at random (opera.oracle.draws.Broken)."""
 ANOTHER = "another form"
-"""How a program fails whose output has another shape or dtype."""
+"""How a program fails whose outputs are of another form: other shapes, dtypes, or another number of them."""
 PROCESSES = 3
 """Processes in which it must be right what is drawn, or varies: in one of them it may be so by chance."""
 TOGETHER = 4
